@@ -1,0 +1,1 @@
+"""Thresholds: foreign spellings end here, and what was assumed or left unread is reported."""

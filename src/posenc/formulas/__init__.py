@@ -1,0 +1,1 @@
+"""What the papers say, in float64 NumPy: frequencies, tables, rotations, biases, similarities. No torch."""
