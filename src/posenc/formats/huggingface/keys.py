@@ -18,6 +18,9 @@ POSITION_WORDS = re.compile(
 )
 """Key names that speak of positions; one of these that nothing consumed is reported."""
 
+OTHER_WORDS = re.compile(r"^(mtp_)?(mlp_layer_types|routed_scaling_factor|logits_scaling|residual_scaling)$|^mtp_")
+"""Names that only look like it: kinds of feed-forward layers, factors on experts and logits, prediction heads."""
+
 REQUIRED: Any = object()
 
 
@@ -161,4 +164,4 @@ class Keys:
 
     def _speaks_of_positions(self, key: str) -> bool:
         """A key inside a rope block speaks of positions whatever it is called."""
-        return any(POSITION_WORDS.search(part) for part in key.split("."))
+        return any(POSITION_WORDS.search(part) and not OTHER_WORDS.search(part) for part in key.split("."))

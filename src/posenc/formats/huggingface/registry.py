@@ -16,13 +16,19 @@ Reader = Callable[[Keys], tuple[Part, ...]]
 
 FAMILY_MODULES = (
     "rotary_decoders",
-    "rotary_partial",
     "rotary_layers",
-    "rotary_trailing",
+    "rotary_choices",
+    "rotary_partial",
+    "rotary_latent",
     "rotary_encoders",
+    "rotary_named",
     "tables",
+    "attention_windows",
+    "sinusoids",
     "biases",
     "vision",
+    "vision_rotary",
+    "vision_relative",
     "audio",
     "composite",
     "timeseries",
@@ -55,6 +61,13 @@ def model_types() -> tuple[str, ...]:
     """Every model type that has a reader, sorted."""
     _load()
     return tuple(sorted(_READERS))
+
+
+def home(model_type: str) -> str:
+    """The module of this package whose code reads a model type."""
+    _load()
+    reader = _READERS[model_type]
+    return getattr(reader, "func", reader).__module__.rpartition(".")[2]
 
 
 def parts(keys: Keys) -> tuple[Part, ...]:

@@ -1,0 +1,163 @@
+"""What the config classes of transformers 5.24 fill in for keys that a file leaves out: facts, read from the classes.
+
+A reading that uses one of these reports it as an assumption. A base or head width of None has no single class default:
+the width is then ``hidden_size // num_attention_heads``, the base the reader's matter (by layer type).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Defaults(NamedTuple):
+    """Default numbers of one config class; None where the file must state them."""
+
+    layers: int | None = None
+    hidden: int | None = None
+    heads: int | None = None
+    head_dim: int | None = None
+    positions: int | None = None
+    base: float | None = 10000.0
+    partial: float = 1.0
+    window: int | None = None
+
+
+CLASS_DEFAULTS: dict[str, Defaults] = {
+    "afmoe": Defaults(32, 2048, 16, 128, 16384, 10000.0, 1.0, 1024),
+    "apertus": Defaults(32, 4096, 32, None, 65536, 12000000.0),
+    "apertus1p5_text": Defaults(32, 4096, 32, None, 65536, 12000000.0),
+    "arcee": Defaults(32, 2560, 32, None, 4096, 10000.0),
+    "aria_text": Defaults(32, 4096, 32, None, 2048, 10000.0),
+    "axk1": Defaults(61, 7168, 64, 64, 32768, 10000.0),
+    "bamba": Defaults(32, 4096, 32, None, 262144, 10000.0, 0.5),
+    "bitnet": Defaults(30, 2560, 20, None, 2048, 500000.0),
+    "chameleon": Defaults(32, 4096, 32, None, 4096, 10000.0),
+    "codegen": Defaults(28, 4096, 16, None, 2048, 10000.0),
+    "cohere": Defaults(40, 8192, 64, None, 8192, 500000.0),
+    "cohere2": Defaults(40, 8192, 64, None, 8192, 10000.0, 1.0, 4096),
+    "cosmos3_edge_text": Defaults(28, 2048, 16, 128, 131072, 100000000.0),
+    "csm": Defaults(16, 2048, 32, None, 2048, 500000.0),
+    "csm_depth_decoder_model": Defaults(4, 1024, 8, None, 33, 500000.0),
+    "cwm": Defaults(64, 6144, 48, 128, 131072, 1000000.0, 1.0, 8192),
+    "deepseek_v2": Defaults(32, 4096, 32, 64, 2048, 10000.0),
+    "deepseek_v3": Defaults(61, 7168, 128, 64, 4096, 10000.0),
+    "deepseek_v32": Defaults(61, 7168, 128, 64, 163840, 10000.0),
+    "diffllama": Defaults(16, 2048, 32, None, 2048, 10000.0),
+    "dots1": Defaults(62, 4608, 32, None, 2048, 10000.0, 1.0, 4096),
+    "emu3_text_model": Defaults(32, 4096, 32, None, 9216, 1000000.0),
+    "ernie4_5": Defaults(18, 1024, 16, 128, 131072, 500000.0),
+    "ernie4_5_moe": Defaults(28, 2560, 20, None, 131072, 500000.0),
+    "esm": Defaults(12, 768, 12, None, 1026, 10000.0),
+    "eurobert": Defaults(12, 768, 12, None, 8192, 10000.0),
+    "evolla": Defaults(32, 4096, 32, None, 8192, 500000.0),
+    "EvollaModel": Defaults(32, 4096, 32, None, 8192, 500000.0),
+    "exaone4": Defaults(32, 4096, 32, None, 2048, 10000.0, 1.0, 4096),
+    "exaone_moe": Defaults(32, 4096, 32, None, 2048, 10000.0, 1.0, 4096),
+    "falcon": Defaults(32, 4544, 71, None, 2048, 10000.0),
+    "falcon_h1": Defaults(32, 4096, 32, None, 8192, 10000.0),
+    "flex_olmo": Defaults(32, 4096, 32, None, 4096, 500000.0),
+    "gemma": Defaults(28, 3072, 16, 256, 8192, 10000.0),
+    "gemma2": Defaults(26, 2304, 8, 256, 8192, 10000.0, 1.0, 4096),
+    "gemma3_text": Defaults(26, 2304, 8, 256, 131072, None, 1.0, 4096),
+    "gemma3n_text": Defaults(35, 2048, 8, 256, 32768, None, 1.0, 512),
+    "gemma4_text": Defaults(30, 2304, 8, 256, 131072, 10000.0, 1.0, 512),
+    "gemma4_unified_text": Defaults(30, 2304, 8, 256, 262144, 10000.0, 1.0, 1024),
+    "glm": Defaults(40, 4096, 32, 128, 131072, 10000.0, 0.5),
+    "glm4": Defaults(40, 4096, 32, 128, 131072, 10000.0, 0.5),
+    "glm4_moe": Defaults(46, 4096, 96, None, 131072, 10000.0, 0.5),
+    "glm4_moe_lite": Defaults(47, 2048, 20, None, 202752, 10000.0),
+    "glm4v_moe_text": Defaults(46, 4096, 96, None, 65536, 10000.0, 0.5),
+    "glm4v_text": Defaults(40, 4096, 32, None, 32768, 10000.0),
+    "glm_image_text": Defaults(40, 4096, 32, None, 131072, 10000.0),
+    "glm_moe_dsa": Defaults(78, 6144, 64, 64, 202752, 10000.0),
+    "glm_ocr_text": Defaults(16, 1024, 16, None, 131072, 10000.0),
+    "gpt_neox": Defaults(44, 6144, 64, None, 2048, 10000.0, 0.25),
+    "gpt_neox_japanese": Defaults(32, 2560, 32, None, 2048, 10000.0),
+    "gpt_oss": Defaults(36, 2880, 64, 64, 131072, 150000.0, 1.0, 128),
+    "gptj": Defaults(28, 4096, 16, None, 2048, 10000.0),
+    "granite": Defaults(32, 4096, 32, None, 2048, 10000.0),
+    "granite4_vision_text": Defaults(32, 4096, 32, None, 2048, 10000.0),
+    "granite_docling_text": Defaults(28, 1024, 16, None, 32768, 10000.0),
+    "granite_swa": Defaults(24, 2560, 20, None, 8192, 10000.0, 1.0, 128),
+    "granitemoe": Defaults(32, 4096, 32, None, 2048, 10000.0),
+    "granitemoe_swa": Defaults(32, 4096, 32, None, 2048, 10000.0, 1.0, 128),
+    "granitemoehybrid": Defaults(32, 4096, 32, None, 2048, 10000.0),
+    "granitemoeshared": Defaults(32, 4096, 32, None, 2048, 10000.0),
+    "gte": Defaults(12, 768, 12, None, 8192, 160000.0),
+    "helium": Defaults(24, 2560, 20, 128, 4096, 100000.0),
+    "higgs_audio_v2": Defaults(28, 3072, 24, 128, 2048, 500000.0),
+    "hunyuan_v1_dense": Defaults(32, 4096, 32, None, 2048, 10000.0),
+    "hunyuan_v1_moe": Defaults(32, 4096, 32, None, 2048, 10000.0),
+    "hy_v3": Defaults(80, 4096, 64, 128, 131072, 11158840.0),
+    "hyperclovax": Defaults(32, 4096, 32, None, 2048, 10000.0),
+    "idefics": Defaults(32, 4096, 32, None, 2048, 10000.0),
+    "jais2": Defaults(32, 3328, 26, None, 8192, 10000.0),
+    "jetmoe": Defaults(12, 2048, 32, 128, 4096, 10000.0),
+    "jina_embeddings_v3": Defaults(24, 1024, 16, None, 8194, 20000.0),
+    "kolibri1": Defaults(50, 2560, 48, 128, 262144, 10000.0, 1.0, 513),
+    "laguna": Defaults(40, 2048, 48, 128, 131072, 10000.0, 1.0, 512),
+    "lfm2": Defaults(32, 2560, 32, None, 128000, 1000000.0),
+    "lfm2_moe": Defaults(32, 2048, 32, None, 128000, 1000000.0),
+    "llama": Defaults(32, 4096, 32, None, 2048, 10000.0),
+    "llama4_text": Defaults(48, 5120, 40, 128, 131072, 500000.0),
+    "longcat_flash": Defaults(None, 6144, 64, 64, 131072, 10000000.0),
+    "mellum": Defaults(28, 2304, 32, 128, 131072, 10000.0, 1.0, 1024),
+    "mimo_v2_flash": Defaults(48, 4096, 64, 192, 131072, 10000.0, 1.0, 129),
+    "minicpm3": Defaults(62, 2560, 40, 32, 32768, 10000.0),
+    "minimax": Defaults(32, 4096, 32, None, 131072, 1000000.0),
+    "minimax_m2": Defaults(62, 3072, 48, 128, 196608, 5000000.0),
+    "ministral": Defaults(32, 4096, 32, None, 131072, 10000.0, 1.0, 4096),
+    "ministral3": Defaults(34, 4096, 32, 128, 262144, 1000000.0),
+    "mistral": Defaults(32, 4096, 32, None, 131072, 10000.0, 1.0, 4096),
+    "mistral4": Defaults(36, 4096, 32, 128, 1048576, 10000.0, 0.5),
+    "mixtral": Defaults(32, 4096, 32, None, 131072, 1000000.0),
+    "mllama_text_model": Defaults(40, 4096, 32, None, 131072, 500000.0),
+    "modernbert": Defaults(22, 768, 12, None, 8192, None),
+    "modernbert-decoder": Defaults(22, 768, 12, None, 8192, None, 1.0, 64),
+    "moshi": Defaults(32, 4096, 32, None, 3000, 10000.0, 1.0, 3000),
+    "nanochat": Defaults(12, 768, 6, None, 2048, 10000.0),
+    "nemotron": Defaults(32, 6144, 48, None, 4096, 10000.0, 0.5),
+    "nomic_bert": Defaults(12, 768, 12, None, 2048, 1000.0),
+    "olmo": Defaults(32, 4096, 32, None, 2048, 10000.0),
+    "olmo2": Defaults(32, 4096, 32, None, 2048, 10000.0),
+    "olmo3": Defaults(32, 4096, 32, None, 2048, 500000.0, 1.0, 4096),
+    "olmo_hybrid": Defaults(32, 3840, 30, None, 65536, 10000.0),
+    "olmoe": Defaults(16, 2048, 16, None, 4096, 10000.0),
+    "openai_privacy_filter": Defaults(8, 640, 14, 64, 131072, 150000.0, 1.0, 128),
+    "paddleocr_vl_text": Defaults(18, 1024, 16, 128, 131072, 500000.0),
+    "persimmon": Defaults(36, 4096, 64, None, 16384, 10000.0, 0.5),
+    "phi": Defaults(24, 2048, 32, None, 2048, 10000.0, 0.5),
+    "phi3": Defaults(32, 3072, 32, None, 4096, 10000.0),
+    "phi4_multimodal": Defaults(32, 3072, 32, None, 131072, 10000.0),
+    "phimoe": Defaults(32, 4096, 32, None, 131072, 1000000.0),
+    "qwen2": Defaults(32, 4096, 32, None, 32768, 10000.0),
+    "qwen2_5_omni_text": Defaults(28, 3584, 28, None, 32768, 1000000.0),
+    "qwen2_5_vl_text": Defaults(80, 8192, 64, None, 32768, 1000000.0),
+    "qwen2_moe": Defaults(24, 2048, 16, None, 32768, 10000.0),
+    "qwen2_vl_text": Defaults(80, 8192, 64, None, 32768, 1000000.0),
+    "qwen3": Defaults(32, 4096, 32, 128, 32768, 10000.0),
+    "qwen3_5_moe_text": Defaults(40, 2048, 16, 256, 32768, 10000.0, 0.25),
+    "qwen3_5_text": Defaults(32, 4096, 16, 256, 32768, 10000.0, 0.25),
+    "qwen3_moe": Defaults(24, 2048, 32, None, 32768, 10000.0),
+    "qwen3_next": Defaults(48, 2048, 16, 256, 32768, 10000.0, 0.25),
+    "qwen3_omni_moe_text": Defaults(28, 2048, 28, None, 32768, 1000000.0),
+    "qwen3_vl_moe_text": Defaults(24, 2048, 16, None, 128000, 500000.0),
+    "qwen3_vl_text": Defaults(32, 4096, 32, 128, 128000, 500000.0),
+    "recurrent_gemma": Defaults(26, 2560, 10, None, None, 10000.0, 0.5, 2048),
+    "seed_oss": Defaults(64, 4096, 80, 128, 524288, 10000.0),
+    "smollm3": Defaults(36, 2048, 16, None, 32768, 2000000.0),
+    "solar_open": Defaults(48, 4096, 64, 128, 131072, 1000000.0),
+    "stablelm": Defaults(32, 2560, 32, None, 4096, 10000.0, 0.25),
+    "starcoder2": Defaults(30, 3072, 24, None, 4096, 10000.0),
+    "t5_gemma_module": Defaults(26, 2304, 8, 256, 8192, 10000.0, 1.0, 4096),
+    "t5gemma2_decoder": Defaults(26, 2304, 8, 256, 131072, None, 1.0, 4096),
+    "t5gemma2_text": Defaults(26, 2304, 8, 256, 131072, None, 1.0, 4096),
+    "vaultgemma": Defaults(26, 2304, 8, 256, 8192, 10000.0, 1.0, 4096),
+    "voxtral_realtime_text": Defaults(32, 4096, 32, None, 131072, 10000.0, 1.0, 4096),
+    "youtu": Defaults(32, 2048, 16, 64, 131072, 10000.0),
+}
+
+
+def defaults_of(model_type: str | None) -> Defaults:
+    """The defaults of a type; nothing is filled in for one that transformers has no class for (but the base 10000)."""
+    return CLASS_DEFAULTS.get(model_type or "", Defaults())
