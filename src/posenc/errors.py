@@ -16,9 +16,9 @@ class PosencError(ValueError):
     """
 
     def __init__(self, rule: str, seen: object = None, remedy: str | None = None) -> None:
-        self.rule = rule
+        self.rule = shown(rule, 600)
         self.seen = None if seen is None else shown(seen)
-        self.remedy = remedy
+        self.remedy = None if remedy is None else shown(remedy, 600)
         super().__init__(self.rule, self.seen, self.remedy)
 
     def __str__(self) -> str:

@@ -1,7 +1,8 @@
 """Every scaling as a function from Frequencies to Frequencies, and length rules as data.
 
-A scaling reads ``theta``, and where its paper says so ``base`` and ``dim``. Scalings whose numbers depend on the length
-of a row are not functions of hidden state but data (:class:`Select`, :class:`Power`), decided by a *declared* length.
+A scaling reads ``theta``, and where its paper says so ``base`` and ``dim``. Scalings whose numbers depend on the
+length of a row are not functions of hidden state but data (:class:`Select`, :class:`Power`), decided by a *declared*
+length.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 
 from posenc.errors import SpecError
 from posenc.formulas.spectrum import Array, Frequencies, unscaled
+from posenc.shapes import Float
 from posenc.spec import Rotary, Sinusoidal
 
 
@@ -32,12 +34,10 @@ def linear(f: Frequencies, s: Any) -> Frequencies:
 def ntk(f: Frequencies, s: Any) -> Frequencies:
     """``base * factor^(d / (d - 2))``, written as a factor on theta so that it also follows another scaling."""
     base, dim = based(f, "ntk")
-    return f.replace(
-        theta=f.theta * s.factor ** ntk_exponents(dim, f.pairs), base=base * s.factor ** (dim / (dim - 2))
-    )
+    return f.replace(theta=f.theta * s.factor ** ntk_exponents(dim, f.pairs), base=base * s.factor ** (dim / (dim - 2)))
 
 
-def ntk_exponents(dim: int, pairs: int) -> Array:
+def ntk_exponents(dim: int, pairs: int) -> Float[np.ndarray, " pairs"]:
     """``-2i / (d - 2)``: the power of the factor that each pair is multiplied by."""
     return np.asarray(-2 * np.arange(pairs) / (dim - 2))
 
@@ -72,8 +72,10 @@ def turning_pair(turns: float, original: float, dim: int, base: float) -> float:
     return dim * math.log(original / (turns * 2 * math.pi)) / (2 * math.log(base))
 
 
-def ramp(f: Frequencies, original: float, fast: float, slow: float, *, truncate: bool = True) -> Array:
-    """``(pairs,)``, 0 for pairs that turn more than ``fast`` times in ``original``, 1 below ``slow``, linear between."""
+def ramp(
+    f: Frequencies, original: float, fast: float, slow: float, *, truncate: bool = True
+) -> Float[np.ndarray, " pairs"]:
+    """``(pairs,)``: 0 for pairs of more than ``fast`` turns in ``original``, 1 below ``slow``, linear between."""
     base, dim = based(f, "yarn")
     low, high = (turning_pair(turns, original, dim, base) for turns in (fast, slow))
     if truncate:
@@ -81,7 +83,7 @@ def ramp(f: Frequencies, original: float, fast: float, slow: float, *, truncate:
     low, high = max(low, 0), min(high, dim - 1)
     if low == high:
         high += 0.001
-    return np.clip((np.arange(f.pairs) - low) / (high - low), 0.0, 1.0)
+    return np.asarray(np.clip((np.arange(f.pairs) - low) / (high - low), 0.0, 1.0))
 
 
 def longrope(f: Frequencies, s: Any) -> Select:

@@ -1,18 +1,22 @@
 """Frequencies: the one place where a base is raised to a power.
 
-Everything downstream (tables, rotations, analysis, modules) takes :class:`Frequencies`, never a spec, so frequencies that
-were trained, recovered or read from a file go the same way.
+Everything downstream (tables, rotations, analysis, modules) takes :class:`Frequencies`, never a spec, so frequencies
+that were trained, recovered or read from a file go the same way.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from decimal import Decimal, localcontext
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from posenc.errors import ShapeError, SpecError
+from posenc.shapes import Float
 from posenc.spec import Arithmetic, Explicit, Geometric, Interleave, Mixed, Periods, Random, Rotary, Sinusoidal, Split
 
 Array = NDArray[np.float64]
@@ -105,8 +109,8 @@ class Frequencies:
         return replace(self, **changes)
 
 
-def scheduled(schedule: Any, pairs: int, dim: float | None = None) -> Array:
-    """``(pairs,)`` radians per position of a schedule; ``dim`` is the width of the exponent, twice the pairs by default.
+def scheduled(schedule: Any, pairs: int, dim: float | None = None) -> Float[np.ndarray, " pairs"]:
+    """``(pairs,)`` radians per position of a schedule; ``dim``: width of the exponent, twice the pairs by default.
 
     Geometric (Vaswani et al. 2017, section 3.5): ``theta_i = first * base^(-i / (dim/2 - shift))``.
     """
@@ -130,6 +134,56 @@ def scheduled(schedule: Any, pairs: int, dim: float | None = None) -> Array:
     raise SpecError("unknown schedule", type(schedule).__name__)
 
 
+def frequency(schedule: Any, pair: int, pairs: int, dim: float | None = None) -> float:
+    """One frequency of a schedule, the readable truth that :func:`scheduled` must agree with.
+
+    >>> frequency(Geometric(base=10000.0), 1, 4)
+    0.1
+    """
+    half = pairs if dim is None else dim / 2
+    match schedule:
+        case Geometric(base=base, keep=keep, shift=shift, first=first):
+            if pair >= int(keep * 2 * pairs // 2):
+                return 0.0
+            return first if pair == 0 else first * math.pow(base, -pair / (half - shift))
+        case Arithmetic(first=first, last=last):
+            return first if pair == 0 else first + (last - first) * pair / (pairs - 1)
+        case Explicit(theta=values):
+            return values[pair]
+        case Periods(periods=periods, harmonics=harmonics):
+            listed = [(k, p) for p, n in zip(periods, harmonics, strict=True) for k in range(1, n + 1)]
+            harmonic, period = listed[pair]
+            return 2 * math.pi * harmonic / period
+    return float(scheduled(schedule, pairs, dim)[pair])  # random: the draw itself is the definition
+
+
+def scheduled_remainder(schedule: Any, pairs: int, dim: float | None = None) -> Array:
+    """``(pairs,)``: what rounding to float64 took from a geometric schedule; zeros for the others.
+
+    ``theta + remainder`` has some 30 digits, so that an angle at position 1e7 is right to 1e-15 and not to 1e-9.
+    """
+    theta = scheduled(schedule, pairs, dim)
+    if not isinstance(schedule, Geometric) or pairs == 1:
+        return np.zeros(pairs)
+    half = pairs if dim is None else dim / 2
+    with localcontext() as context:
+        context.prec = 50
+        ratio = (-Decimal(schedule.base).ln() / Decimal(half - schedule.shift)).exp()
+        exact, remainder = Decimal(schedule.first), np.zeros(pairs)
+        for i in range(int(np.count_nonzero(theta))):
+            remainder[i] = float(exact - Decimal(float(theta[i])))
+            exact *= ratio
+    return remainder
+
+
+def unscaled_remainder(encoding: Rotary | Sinusoidal) -> Array:
+    """``(axes, pairs)``: what rounding to float64 took from ``unscaled(encoding).theta``; zeros for mixed axes."""
+    dim = encoding.rotary_dim if isinstance(encoding, Rotary) else _exponent_width(encoding)
+    if isinstance(encoding.axes, Mixed):
+        return np.zeros(unscaled(encoding).theta.shape)
+    return _over_axes(encoding.schedule, encoding.axes, encoding.pairs, dim, scheduled_remainder)
+
+
 def unscaled(encoding: Rotary | Sinusoidal) -> Frequencies:
     """Frequencies of a rotary or sinusoidal encoding before its scalings."""
     pairs, schedule, axes = encoding.pairs, encoding.schedule, encoding.axes
@@ -143,11 +197,11 @@ def unscaled(encoding: Rotary | Sinusoidal) -> Frequencies:
 
 
 def _exponent_width(encoding: Sinusoidal) -> int:
-    """tensor2tensor floors half the width of an odd table and fills up with zeros; the paper's formula keeps ``d``."""
+    """tensor2tensor floors half the width of an odd table and fills up with zeros; the paper keeps ``d``."""
     return encoding.dim - encoding.dim % 2 if encoding.odd == "zero" else encoding.dim
 
 
-def _over_axes(schedule: Any, axes: Any, pairs: int, dim: float) -> Array:
+def _over_axes(schedule: Any, axes: Any, pairs: int, dim: float, scheduled: Callable[..., Array] = scheduled) -> Array:
     if axes is None:
         return scheduled(schedule, pairs, dim)[None]
     if isinstance(axes, Mixed):
@@ -174,7 +228,7 @@ def _owners(axes: Split | Interleave, pairs: int) -> NDArray[np.int64]:
 
 
 def _mixed(schedule: Any, axes: Mixed, pairs: int) -> Array:
-    """``(heads, 2, pairs)``: directions at a random angle of each head, and at right angles to it (Heo et al. 2024)."""
+    """``(heads, 2, pairs)``: a random direction for each head, and one at right angles (Heo et al. 2024)."""
     magnitude = scheduled(schedule, pairs // 2)
     phi = 2 * np.pi * np.random.default_rng(axes.seed).random((axes.heads, 1))
     x = np.concatenate([magnitude * np.cos(phi), magnitude * np.cos(phi + np.pi / 2)], axis=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -28,6 +28,11 @@ class Split(Value):
     own_schedule: bool = True
     coordinates: Coordinates = "index"
 
+    @property
+    def cites(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Sections of one schedule are M-RoPE's."""
+        return () if self.own_schedule else ("wang2024qwen2vl",)
+
 
 class Interleave(Value):
     """Pair ``i`` belongs to axis ``i % n`` while that axis has pairs left, else to axis 0 (Qwen3-VL's M-RoPE)."""
@@ -35,10 +40,11 @@ class Interleave(Value):
     kind: Literal["interleave"] = "interleave"
     pairs: Pairs
     coordinates: Coordinates = "index"
+    cites: ClassVar[tuple[str, ...]] = ("bai2025qwen3vl",)
 
 
 class Mixed(Value):
-    """Every pair turns with all axes: ``angle = sum_a theta[head, a, i] * position_a``, one direction per pair and head.
+    """Every pair turns with all axes: ``angle = sum_a theta[head, a, i] * position_a``, a direction per pair and head.
 
     The first half of the pairs point along a random direction of the head, the second half at right angles to it;
     each half carries its own schedule (RoPE-Mixed, Heo et al. 2024, the trained parameters' start).
@@ -49,6 +55,7 @@ class Mixed(Value):
     axes: Annotated[int, Field(ge=2, le=2)] = 2
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     coordinates: Coordinates = "index"
+    cites: ClassVar[tuple[str, ...]] = ("heo2024",)
 
 
 Axes = Annotated[Split | Interleave | Mixed, Field(discriminator="kind")]

@@ -25,7 +25,13 @@ VALUES: dict[str, type[Value]] = {
     "as_executed": AsExecuted,
     **{
         cls.model_fields["kind"].default: cls
-        for cls in (schedules.Geometric, schedules.Arithmetic, schedules.Random, schedules.Explicit, schedules.Periods)
+        for cls in (
+            schedules.Geometric,
+            schedules.Arithmetic,
+            schedules.Random,
+            schedules.Explicit,
+            schedules.Periods,
+        )
     },
     **{cls.model_fields["kind"].default: cls for cls in (axes.Split, axes.Interleave, axes.Mixed)},
 }
@@ -122,7 +128,7 @@ def _split(text: str, separator: str) -> list[str]:
 
 def _chain(text: str) -> Any:
     first, *rest = [_value(part.strip()) for part in _split(text, ">>")]
-    if type(first).model_fields["kind"].default not in ENCODINGS:
+    if getattr(first, "kind", None) not in ENCODINGS:
         raise SpecError("a line of notation starts with an encoding", text, f"Known: {', '.join(ENCODINGS)}.")
     for scaling in rest:
         if not isinstance(first, Rotary):

@@ -76,7 +76,7 @@ class ByParts(Value):
 class Yarn(Value):
     """YaRN: unscaled where a pair turns ``beta_fast`` times in ``original``, linear below ``beta_slow`` turns.
 
-    The ramp between them is linear in the pair's index, as every implementation has it (the paper's is linear in turns).
+    The ramp between them is linear in the pair's index, as implementations have it (the paper's is linear in turns).
 
     Args:
         factor: how many times longer the context becomes.
@@ -201,15 +201,15 @@ class AsExecuted(Value):
 
     @property
     def needs_base(self) -> bool:
-        return SCALINGS[self.rule].needs_base
+        return bool(SCALINGS[self.rule].needs_base)
 
     @property
     def needs_length(self) -> bool:
-        return getattr(SCALINGS[self.rule], "needs_length", False)
+        return bool(getattr(SCALINGS[self.rule], "needs_length", False))
 
     @property
     def cites(self) -> tuple[str, ...]:  # type: ignore[override]
-        return SCALINGS[self.rule].cites
+        return tuple(SCALINGS[self.rule].cites)
 
     def fields(self) -> dict[str, Any]:
         """All fields of the rule: its defaults, overwritten by the settings."""

@@ -32,6 +32,11 @@ class Geometric(Value):
     shift: NonNegative = 0.0
     first: Positive = 1.0
 
+    @property
+    def cites(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Pairs that do not turn are p-RoPE's."""
+        return ("barbero2024",) if self.keep < 1 else ()
+
 
 class Arithmetic(Value):
     """``theta`` falls linearly from ``first`` to ``last`` over the pairs."""

@@ -7,7 +7,7 @@ infinities do not exist, unknown keys are refused. ``replace`` makes a changed c
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic._internal._model_construction import ModelMetaclass
@@ -30,11 +30,12 @@ class _Constructor(ModelMetaclass):
     It acts on calls only: values nested in JSON are validated by pydantic itself, strictly.
     """
 
-    def __call__(cls, *first: Any, **fields: Any) -> Any:
+    def __call__(cls, *first: Any, **fields: Any) -> Any:  # noqa: N805 - cls is the class being called
+        owner: Any = cls
         try:
-            return super().__call__(**cls._unflattened(cls._named(first, fields)))
+            return super().__call__(**owner._unflattened(owner._named(first, fields)))
         except ValidationError as error:
-            raise as_spec_error(error, cls) from None
+            raise as_spec_error(error, owner) from None
 
 
 class Value(BaseModel, metaclass=_Constructor):
@@ -54,6 +55,10 @@ class Value(BaseModel, metaclass=_Constructor):
         serialize_by_alias=True,
         hide_input_in_errors=True,
     )
+
+    if TYPE_CHECKING:  # what the constructor above accepts
+
+        def __init__(self, *first: Any, **fields: Any) -> None: ...
 
     flat: ClassVar[str | None] = None
     """Name of the field whose default member's own fields may be written directly (``base=`` for ``schedule``)."""
