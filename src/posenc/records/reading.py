@@ -19,7 +19,7 @@ class Assumption(BaseModel):
         why: whose default it is.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
     key: str
     value: str
     why: str
@@ -33,7 +33,7 @@ class UnreadKey(BaseModel):
         value: what stood there, shortened.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
     key: str
     value: str
 
@@ -41,7 +41,7 @@ class UnreadKey(BaseModel):
 class Part(BaseModel):
     """One stack of layers of a model: ``model``, ``text``, ``vision``, ``audio``, ``encoder`` or ``decoder``."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
     name: str
     positions: ModelPositions
 

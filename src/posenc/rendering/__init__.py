@@ -1,0 +1,1 @@
+"""What people see, made from records only: terminal tables, figures, the report page."""

@@ -1,0 +1,1 @@
+"""What follows from a position encoding: inspection, comparison, citation. Records come out; no torch."""
