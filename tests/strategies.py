@@ -286,6 +286,55 @@ def made(kind, **fields):
     return st.builds(spec.ENCODINGS[kind], **fields)
 
 
+HEADS = st.integers(1, 2**20)
+LIMITS = st.integers(1, 2**20)
+WAVES = st.builds(
+    lambda dim, order, base: spec.Sinusoidal(dim, order=order, base=base, odd="zero"),
+    WIDTHS,
+    st.sampled_from(["interleaved", "interleaved_cos_first", "sin|cos", "cos|sin"]),
+    st.floats(2, 1e6),
+)
+USES = st.sampled_from([(True, True), (True, False), (False, True)])
+
+
+@st.composite
+def relative_vectors(draw, kind):
+    keys, values = draw(USES)
+    first = draw(WAVES if kind == "relative_sinusoid" else WIDTHS)
+    limit = draw(LIMITS if kind == "shaw" else st.none() | LIMITS)
+    return spec.ENCODINGS[kind](first, limit=limit, keys=keys, values=values)
+
+
+@st.composite
+def disentangleds(draw):
+    span = 2 * draw(st.integers(2, 2**19))
+    one, other = draw(USES)
+    return spec.Disentangled(
+        draw(WIDTHS),
+        num_heads=draw(WIDTHS),
+        dim=draw(WIDTHS),
+        span=span,
+        max_distance=draw(st.none() | st.integers(span // 2 + 2, 2**20)),
+        content_to_position=one,
+        position_to_content=other,
+        norm=draw(st.booleans()),
+        as_printed=draw(st.booleans()),
+    )
+
+
+@st.composite
+def selective_rotaries(draw):
+    heads = draw(st.integers(1, 64))
+    return spec.SelectiveRotary(
+        heads * draw(st.integers(1, 64)),
+        head_dim=2 * draw(st.integers(1, 64)),
+        num_heads=heads,
+        rank=draw(WIDTHS),
+        window=draw(st.integers(1, 64)),
+        base=draw(st.floats(2, 1e9)),
+    )
+
+
 ALIBIS = st.builds(spec.Alibi, num_heads=st.integers(1, 2**20), max_bias=POSITIVE, symmetric=st.booleans())
 QUERY_SCALES = st.builds(spec.QueryScale, beta=POSITIVE, original=LENGTHS, offset=INDICES)
 UNMODELLED = st.builds(spec.Unmodelled, name=WORDS, note=st.text(max_size=40))
@@ -308,6 +357,34 @@ ENCODINGS = {
     "random_vectors": made("random_vectors", dim=WIDTHS, length=st.integers(1, 2**16), seed=SEEDS, scale=POSITIVE),
     "constant": made("constant", dim=WIDTHS, level=ANY),
     "clock": made("clock", dim=WIDTHS.map(lambda n: 2 * n), period=POSITIVE),
+    "kerple": made("kerple", num_heads=HEADS, form=st.sampled_from(["log", "power"])),
+    "fire": made(
+        "fire", num_heads=HEADS, hidden=st.integers(1, 4096), c=POSITIVE, threshold=POSITIVE, eps=st.floats(1e-12, 1)
+    ),
+    "sandwich": made(
+        "sandwich",
+        num_heads=HEADS,
+        dim=WIDTHS.map(lambda n: 2 * n),
+        base=st.floats(2, 1e6),
+        compression=POSITIVE,
+        first_pair=st.sampled_from([0, 1]),
+    ),
+    "sinusoidal_bias": made("sinusoidal_bias", num_heads=HEADS, sinusoid=WAVES, limit=st.none() | LIMITS),
+    "shaw": relative_vectors("shaw"),
+    "relative_sinusoid": relative_vectors("relative_sinusoid"),
+    "transformer_xl": made(
+        "transformer_xl", head_dim=WIDTHS, num_heads=WIDTHS, sinusoid=WAVES, limit=st.none() | LIMITS
+    ),
+    "disentangled": disentangleds(),
+    "cope": made("cope", head_dim=WIDTHS, positions=st.integers(2, 2**16)),
+    "forgetting": made(
+        "forgetting",
+        dim=WIDTHS,
+        num_heads=WIDTHS,
+        form=st.sampled_from(["log_sigmoid", "softplus"]),
+        bias=st.booleans(),
+    ),
+    "selective_rotary": selective_rotaries(),
     "unmodelled": UNMODELLED,
 }
 encodings = st.one_of(*ENCODINGS.values())

@@ -9,8 +9,8 @@ import torch
 
 from posenc.errors import ShapeError, SpecError
 from posenc.formulas import grid_positions
-from posenc.nn.digits import digits, random_start
 from posenc.nn.interfaces import Positions
+from posenc.nn.numerals import digits, random_start
 from posenc.nn.positions import grid, instants, packed, padded, randomised, sequence
 from posenc.nn.rotary import RotaryEmbedding
 from posenc.nn.shards import shard, shard_indices, unsharded

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from posenc.errors import ShapeError, SpecError
-from posenc.nn.multimodal import multimodal
+from posenc.nn.mixed_media import multimodal
 from posenc.nn.rotary import RotaryEmbedding
 from posenc.spec import Interleave, Split
 

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+from posenc.analysis.wording_inputs import input_formulas
+from posenc.analysis.wording_scores import score_formulas
 from posenc.formulas import scalings
 from posenc.formulas.spectrum import Frequencies
 from posenc.spec import Rotary, Sinusoidal
@@ -77,13 +79,17 @@ def _periods(value: Any, limit: int = 12) -> str:
 
 def encoding_formula(e: Any) -> str:
     """One line for any encoding."""
-    return _ENCODINGS[e.kind](e)
+    described = _ENCODINGS.get(e.kind)
+    if described is None:  # the first line of its own description, without the paper
+        return (type(e).__doc__ or e.kind).strip().splitlines()[0].rstrip(".")
+    return described(e)
 
 
 def _sinusoidal(e: Sinusoidal) -> str:
     width = e.dim - e.dim % 2 if e.odd == "zero" else e.dim
     at = f"(p + {e.offset})" if e.offset else "p"
-    return f"sin({at} θ_i), cos({at} θ_i) added to the input; {_with_axes(e, width)}"
+    trained = "; trained from there" if e.learned else ""
+    return f"sin({at} θ_i), cos({at} θ_i) added to the input; {_with_axes(e, width)}{trained}"
 
 
 def _rotary(e: Rotary) -> str:
@@ -139,6 +145,8 @@ def _seasonal(e: Any) -> str:
 
 
 _ENCODINGS: dict[str, Callable[[Any], str]] = {
+    **input_formulas(number, encoding_formula),
+    **score_formulas(number, encoding_formula),
     "sinusoidal": _sinusoidal,
     "learned": _learned,
     "rotary": _rotary,

@@ -34,7 +34,10 @@ def linear(f: Frequencies, s: Any) -> Frequencies:
 def ntk(f: Frequencies, s: Any) -> Frequencies:
     """``base * factor^(d / (d - 2))``, written as a factor on theta so that it also follows another scaling."""
     base, dim = based(f, "ntk")
-    return f.replace(theta=f.theta * s.factor ** ntk_exponents(dim, f.pairs), base=base * s.factor ** (dim / (dim - 2)))
+    factor = np.float64(s.factor)
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # Frequencies refuses what is not finite
+        scaled = float(base * factor ** (dim / (dim - 2)))
+        return f.replace(theta=f.theta * factor ** ntk_exponents(dim, f.pairs), base=scaled)
 
 
 def ntk_exponents(dim: int, pairs: int) -> Float[np.ndarray, " pairs"]:
@@ -91,7 +94,10 @@ def longrope(f: Frequencies, s: Any) -> Select:
     gain = s.attention_factor
     if gain is None:
         gain = 1.0 if s.factor <= 1 else math.sqrt(1 + math.log(s.factor) / math.log(s.original))
-    short, long = (f.replace(theta=f.theta / np.array(v), gain=f.gain * gain) for v in (s.short_factor, s.long_factor))
+    with np.errstate(over="ignore"):
+        short, long = (
+            f.replace(theta=f.theta / np.array(v), gain=f.gain * gain) for v in (s.short_factor, s.long_factor)
+        )
     return Select(threshold=s.original, short=short, long=long)
 
 
@@ -121,7 +127,8 @@ def resonance(f: Frequencies, s: Any) -> Frequencies:
 
 def factors(f: Frequencies, s: Any) -> Frequencies:
     """``theta / values`` with an explicit gain."""
-    return f.replace(theta=f.theta / np.array(s.values), gain=f.gain * s.attention_factor)
+    with np.errstate(over="ignore"):
+        return f.replace(theta=f.theta / np.array(s.values), gain=f.gain * s.attention_factor)
 
 
 RULES: dict[str, Callable[[Frequencies, Any], Any]] = {

@@ -10,11 +10,12 @@ import numpy as np
 
 from posenc.errors import ShapeError, SpecError
 from posenc.formulas.biases import alibi_at, query_scale, t5_at
+from posenc.formulas.relative import fire_at, kerple_at, sandwich_at, sinusoidal_bias_at
 from posenc.formulas.rotation import rotate
 from posenc.formulas.scalings import frequencies
 from posenc.formulas.spectrum import Array
 from posenc.formulas.tables import check_entries
-from posenc.spec import Alibi, QueryScale, Rotary, T5Bias
+from posenc.spec import Alibi, Fire, Kerple, QueryScale, Rotary, Sandwich, SinusoidalBias, T5Bias
 
 
 def scores(
@@ -39,7 +40,8 @@ def scores(
         queries. length: declared length, for scalings that depend on it.
         scale: ``1 / sqrt(head_dim)`` unless given (T5: 1). A scaling's own factor on the softmax scale is multiplied
         in. centre: where xPos counts from.
-        tables: for each T5 bias its trained table ``(num_buckets, num_heads)``.
+        tables: for each bias what is trained: T5's table ``(num_buckets, num_heads)``, a mapping of the arguments of
+        ``kerple_at`` and ``fire_at``, the weights ``(num_heads, dim)`` of a sinusoidal bias.
 
     Returns:
         ``(heads, n_q, n_k)`` float64.
@@ -69,15 +71,16 @@ def scores(
                 factor *= frequencies(encoding, length).logit_scale
             case QueryScale():
                 query = query * query_scale(encoding, query_at)[:, None]
-            case Alibi() | T5Bias():
+            case Alibi() | T5Bias() | Kerple() | Fire() | Sandwich() | SinusoidalBias():
                 bias += _bias(encoding, heads, query_at, key_at, tables or {})
             case _:
-                where = getattr(encoding, "enters", "unknown")
-                raise SpecError(
-                    f"scores take encodings of queries, keys and scores; this one enters at {where}",
-                    str(encoding),
-                    "Add its table to the input first." if where == "input" else None,
-                )
+                where, remedy = getattr(encoding, "enters", "unknown"), None
+                if where == "input":
+                    remedy = "Add its table to the input first."
+                elif where in ("score", "query_key"):
+                    remedy = "Its own formula in posenc.formulas computes it from the content."
+                rule = "scores take encodings of queries and keys, and biases that positions decide alone; this one"
+                raise SpecError(f"{rule} enters at {where}", str(encoding), remedy)
     return np.asarray(factor * (query @ key.transpose(0, 2, 1)) + bias)
 
 
@@ -87,8 +90,19 @@ def _bias(encoding: Any, heads: int, query_at: Any, key_at: Any, tables: Mapping
     if query_at.ndim != 1 or key_at.ndim != 1:
         raise ShapeError(f"{encoding.kind} has one axis", (query_at.shape, key_at.shape))
     relative = key_at[None] - query_at[:, None]
-    if isinstance(encoding, Alibi):
-        return alibi_at(encoding, relative)
+    match encoding:
+        case Alibi():
+            return alibi_at(encoding, relative)
+        case Sandwich():
+            return sandwich_at(encoding, -relative)
     if encoding not in tables:
-        raise ShapeError("tables holds the trained table of each T5 bias", str(encoding))
-    return t5_at(encoding, tables[encoding], relative)
+        raise ShapeError("tables holds what is trained of each bias", str(encoding))
+    trained = tables[encoding]
+    match encoding:
+        case Kerple():
+            return kerple_at(encoding, trained["r1"], trained["r2"], relative)
+        case Fire():
+            return fire_at(encoding, query_at[:, None], key_at[None], **trained)
+        case SinusoidalBias():
+            return sinusoidal_bias_at(encoding, trained, -relative)
+    return t5_at(encoding, trained, relative)

@@ -47,10 +47,10 @@ def similarity(
     >>> similarity(np.array([1.0, 0.1]), 0, 3).round(6).tolist()
     [1.0, 0.767653, 0.28196]
     """
-    theta, weight = _clocks(frequencies, weights)
-    start, stop = _range(start, stop)
+    theta, weight = clocks(frequencies, weights)
+    start, stop = whole_range(start, stop)
     check_entries(stop - start)
-    return _Rows(theta, weight, stop - start).fill(start, stop)
+    return Rows(theta, weight, stop - start).fill(start, stop)
 
 
 def similarity_blocks(
@@ -61,11 +61,11 @@ def similarity_blocks(
     Raises:
         ShapeError: as :func:`similarity`, except that the range may be of any length.
     """
-    theta, weight = _clocks(frequencies, weights)
-    start, stop = _range(start, stop)
+    theta, weight = clocks(frequencies, weights)
+    start, stop = whole_range(start, stop)
     if not 1 <= size <= 2**28:
         raise ShapeError("a block has 1 to 2^28 distances", size)
-    rows = _Rows(theta, weight, min(size, stop - start))
+    rows = Rows(theta, weight, min(size, stop - start))
     return ((first, rows.fill(first, min(first + size, stop))) for first in range(start, stop, size))
 
 
@@ -77,7 +77,7 @@ def similarity_at(frequencies: Frequencies | Any, distances: Any, *, weights: An
         distances: ``(...)``.
         weights: ``(pairs,)`` in place of ``1 / pairs``.
     """
-    theta, weight = _clocks(frequencies, weights)
+    theta, weight = clocks(frequencies, weights)
     at = np.asarray(distances, dtype=np.float64)
     if at.size and not (np.abs(at) <= FARTHEST).all():
         raise ShapeError("distances are finite and at most 2^53")
@@ -87,37 +87,6 @@ def similarity_at(frequencies: Frequencies | Any, distances: Any, *, weights: An
     for i in range(0, len(flat), step):
         result[i : i + step] = cos_sin(flat[i : i + step], theta[None])[0] @ weight
     return result.reshape(at.shape)
-
-
-def minimum(frequencies: Frequencies | Any, start: int, stop: int, *, weights: Any = None) -> tuple[int, float]:
-    """The distance of the smallest ``kappa`` in ``start <= D < stop``, the first of equals, and its value."""
-    found, least = start, math.inf
-    for first, block in similarity_blocks(frequencies, start, stop, weights=weights):
-        i = int(block.argmin())
-        if block[i] < least:
-            found, least = first + i, float(block[i])
-    return found, least
-
-
-def first_below(
-    frequencies: Frequencies | Any, threshold: float = 0.0, *, start: int = 1, stop: int, weights: Any = None
-) -> int | None:
-    """The first distance in ``start <= D < stop`` with ``kappa(D) < threshold``; None where there is none.
-
-    >>> from posenc.formulas import frequencies
-    >>> from posenc.spec import Rotary
-    >>> first_below(frequencies(Rotary(128)), stop=4096)
-    1707
-    """
-    size = 2**12
-    while start < stop:
-        end = min(stop, start + 4 * size)
-        for first, block in similarity_blocks(frequencies, start, end, weights=weights, size=size):
-            below = block < threshold
-            if below.any():
-                return first + int(below.argmax())
-        start, size = end, min(4 * size, 2**18)
-    return None
 
 
 def continuous_limit(distances: Any, base: float) -> Array:
@@ -141,8 +110,15 @@ def continuous_limit(distances: Any, base: float) -> Array:
     return np.asarray(np.where(x < 1e-3, near, limit))
 
 
-class _Rows:
-    """Rows of ``2h`` distances around equally spaced centres, filled by two products for each tile of rows."""
+class Rows:
+    """Rows of ``2h`` distances around equally spaced centres ``c``, from two products for each tile of rows.
+
+    A row is ``c - h <= D < c + h``; products come as ``p, q`` of ``h + 1`` columns with ``kappa(c +- j) = p_j -+ q_j``.
+
+    Args:
+        theta, weights: ``(pairs,)``.
+        count: how many distances there will be, which decides ``h``.
+    """
 
     def __init__(self, theta: Array, weights: Array, count: int) -> None:
         self.theta, self.weights = theta, weights
@@ -150,21 +126,34 @@ class _Rows:
         cos, sin = turns(0, 1, self.half + 1, theta)
         self.cos, self.sin = np.ascontiguousarray(cos.T), np.ascontiguousarray(sin.T)
 
-    def fill(self, start: int, stop: int) -> Array:
+    def tiles(self, start: int, count: int, most: int = TILE) -> Iterator[tuple[int, Array, Array]]:
+        """Tiles of at most ``most`` of the ``count`` rows from distance ``start`` on: first row, ``p``, ``q``.
+
+        The two arrays are overwritten by the next tile.
+        """
         h = self.half
-        count = -(-(stop - start) // (2 * h))
         cos, sin = turns(start + h, 2 * h, count, self.theta)
         cos *= self.weights
         sin *= self.weights
-        out = np.empty((count, 2 * h))
-        even, odd = np.empty((TILE, h + 1)), np.empty((TILE, h + 1))
-        for a in range(0, count, TILE):
-            row = out[a : a + TILE]
-            p = np.dot(cos[a : a + TILE], self.cos, out=even[: len(row)])
-            q = np.dot(sin[a : a + TILE], self.sin, out=odd[: len(row)])
-            np.subtract(p[:, :h], q[:, :h], out=row[:, h:])
-            np.add(p[:, 1:], q[:, 1:], out=row[:, h - 1 :: -1])
+        even, odd = np.empty((min(most, count), h + 1)), np.empty((min(most, count), h + 1))
+        for a in range(0, count, most):
+            n = min(most, count - a)
+            p = np.dot(cos[a : a + n], self.cos, out=even[:n])
+            yield a, p, np.dot(sin[a : a + n], self.sin, out=odd[:n])
+
+    def fill(self, start: int, stop: int) -> Array:
+        """``kappa`` of every distance in ``start <= D < stop``."""
+        count = -(-(stop - start) // (2 * self.half))
+        out = np.empty((count, 2 * self.half))
+        for a, p, q in self.tiles(start, count):
+            self.put(p, q, out[a : a + len(p)])
         return out.reshape(-1)[: stop - start]
+
+    def put(self, p: Array, q: Array, row: Array) -> None:
+        """Write ``kappa`` of the rows whose products are ``p`` and ``q``, ``(rows, 2h)``."""
+        h = self.half
+        np.subtract(p[:, :h], q[:, :h], out=row[:, h:])
+        np.add(p[:, 1:], q[:, 1:], out=row[:, h - 1 :: -1])
 
 
 def turns(first: int, step: int, count: int, theta: Array) -> tuple[Array, Array]:
@@ -182,7 +171,8 @@ def _column(first: int, step: int, count: int) -> Array:
     return (first + step * np.arange(count, dtype=np.int64)).astype(np.float64)[:, None]
 
 
-def _clocks(frequencies: Frequencies | Any, weights: Any) -> tuple[Array, Array]:
+def clocks(frequencies: Frequencies | Any, weights: Any) -> tuple[Array, Array]:
+    """Frequencies and weights as checked ``(pairs,)`` arrays."""
     theta = frequencies.fused if isinstance(frequencies, Frequencies) else np.asarray(frequencies, dtype=np.float64)
     if theta.ndim != 1 or not len(theta) or not np.isfinite(theta).all():
         raise ShapeError("frequencies are finite and (pairs,)", theta.shape)
@@ -192,7 +182,8 @@ def _clocks(frequencies: Frequencies | Any, weights: Any) -> tuple[Array, Array]
     return theta, weight
 
 
-def _range(start: int, stop: int) -> tuple[int, int]:
+def whole_range(start: int, stop: int) -> tuple[int, int]:
+    """A checked range of distances."""
     if any(isinstance(n, bool) or not isinstance(n, int | np.integer) for n in (start, stop)):
         raise ShapeError("a range of distances runs between integers", (start, stop))
     if not start < stop:

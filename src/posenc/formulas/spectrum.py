@@ -52,6 +52,8 @@ class Frequencies:
             raise ShapeError("theta is (pairs,), (axes, pairs) or (heads, axes, pairs)", theta.shape)
         if not np.isfinite(theta).all():
             raise ShapeError("frequencies are finite", f"{int((~np.isfinite(theta)).sum())} that are not")
+        if self.base is not None and not math.isfinite(self.base):
+            raise ShapeError("the base after scaling is a finite number", self.base)
         theta.flags.writeable = False
         growth = np.array(self.growth if np.size(self.growth) else np.zeros(theta.shape[-1]), dtype=np.float64)
         growth.flags.writeable = False
@@ -80,7 +82,7 @@ class Frequencies:
     @property
     def wavelengths(self) -> Array:
         """``(pairs,)`` positions per turn; infinite for a pair that does not turn."""
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
             return np.asarray(2 * np.pi / np.abs(self.fused))
 
     def angles(self, positions: Any) -> Array:
@@ -132,6 +134,15 @@ def scheduled(schedule: Any, pairs: int, dim: float | None = None) -> Float[np.n
                 [2 * np.pi * np.arange(1, n + 1) / p for p, n in zip(periods, harmonics, strict=True)]
             )
     raise SpecError("unknown schedule", type(schedule).__name__)
+
+
+def from_log_base(log_base: float, exponents: Any) -> Array:
+    """``theta = exp(-ln(b) u)`` for exponents ``u`` (``2i/d`` in the paper): for searches over ``ln(b)``.
+
+    >>> from_log_base(math.log(10000.0), [0.0, 0.25, 0.5]).round(12).tolist()
+    [1.0, 0.1, 0.01]
+    """
+    return np.asarray(np.exp(-log_base * np.asarray(exponents, dtype=np.float64)))
 
 
 def frequency(schedule: Any, pair: int, pairs: int, dim: float | None = None) -> float:

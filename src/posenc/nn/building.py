@@ -27,6 +27,7 @@ MODULES = (
     "transformer_xl",
     "disentangled",
     "contextual",
+    "selective",
     "baselines",
 )
 """Modules of this room that register builders; those that exist are imported on first use."""
@@ -50,7 +51,10 @@ def build(value: Any, **options: Any) -> nn.Module:
         options: what a module takes beyond its value (``dropout=``, ``device=``).
 
     Raises:
-        SpecError: no module computes this kind, by its name.
+        SpecError: no module computes this kind, by its name; or the notation holds several encodings.
+
+    >>> build("rotary(8) >> linear(2)")
+    RotaryEmbedding(rotary(8) >> linear(2), pairs (i, i + 4))
     """
     if isinstance(value, str):
         from posenc.spec import parse

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from posenc.errors import ShapeError, SpecError
+from posenc.nn.rotary_functions import spread_like
 
 Combine = Literal["add", "concat", "weighted", "gated"]
 
@@ -25,6 +26,9 @@ class Combination(nn.Module):
             bias brings them there.
         content_scale: factor on the content; ``"sqrt"`` is ``sqrt(dim)`` (Vaswani et al. 2017, section 3.4).
         dropout: probability of dropping an entry of the result while training.
+
+    Raises:
+        SpecError: a content scale or a dropout that cannot be.
     """
 
     projected = True
@@ -61,7 +65,7 @@ class Combination(nn.Module):
         if self.projection is not None:
             p = self.projection(p.to(self.projection.weight.dtype))
         work = working_dtype(x.dtype)
-        content = x.to(work)
+        content, p = x.to(work), spread_like(x, p)
         if self.content_scale != 1:
             content = content * self.content_scale
         result = self.joined(content, p.to(work)).to(x.dtype)
@@ -78,7 +82,14 @@ class Combination(nn.Module):
 
 
 class Add(Combination):
-    """``x + p``: one rounding."""
+    """``x + p``: one rounding.
+
+    Content ``(batch, tokens, dim)``, position vectors ``(batch | 1, tokens, position_dim)``; source: Vaswani et al.
+    2017, section 3.4.
+
+    >>> Add(4, content_scale="sqrt")(torch.ones(1, 1, 4), torch.tensor([[[0.0, 1.0, 0.5, -1.0]]])).tolist()
+    [[[2.0, 3.0, 2.5, 1.0]]]
+    """
 
     def joined(self, x: Tensor, p: Tensor) -> Tensor:
         """``x + p``."""
@@ -86,7 +97,14 @@ class Add(Combination):
 
 
 class Concatenate(Combination):
-    """``W [x, p] + b``, trained; contains adding as ``W = [I, I]``, ``b = 0``."""
+    """``W [x, p] + b``, trained; contains adding as ``W = [I, I]``, ``b = 0``.
+
+    Content ``(batch, tokens, dim)``, position vectors ``(batch | 1, tokens, position_dim)`` of any width.
+
+    >>> joined = Concatenate(3, position_dim=5)
+    >>> joined(torch.ones(2, 7, 3), torch.ones(1, 7, 5)).shape, joined.joint.weight.shape
+    (torch.Size([2, 7, 3]), torch.Size([3, 8]))
+    """
 
     projected = False
 
@@ -100,7 +118,13 @@ class Concatenate(Combination):
 
 
 class Weighted(Combination):
-    """``x + w p`` with one trained number ``w`` that starts at ``start``."""
+    """``x + w p`` with one trained number ``w`` that starts at ``start``.
+
+    Content ``(batch, tokens, dim)``, position vectors ``(batch | 1, tokens, position_dim)``.
+
+    >>> Weighted(2, start=0.5)(torch.ones(1, 1, 2), torch.tensor([[[0.0, 1.0]]])).tolist()
+    [[[1.0, 1.5]]]
+    """
 
     def __init__(self, dim: int, position_dim: int | None = None, *, start: float = 1.0, **options: Any) -> None:
         super().__init__(dim, position_dim, **options)
@@ -118,7 +142,15 @@ class Weighted(Combination):
 
 
 class Gated(Combination):
-    """``g x + (1 - g) p`` with ``g = sigmoid(W [x, p] + b)`` for every channel, trained."""
+    """``g x + (1 - g) p`` with ``g = sigmoid(W [x, p] + b)`` for every channel, trained.
+
+    Content ``(batch, tokens, dim)``, position vectors ``(batch | 1, tokens, position_dim)``.
+
+    >>> gated = Gated(2)
+    >>> _ = torch.nn.init.zeros_(gated.gate.weight), torch.nn.init.zeros_(gated.gate.bias)
+    >>> gated(torch.ones(1, 1, 2), torch.tensor([[[0.0, 3.0]]])).tolist()
+    [[[0.5, 2.0]]]
+    """
 
     def __init__(self, dim: int, position_dim: int | None = None, *, bias: bool = True, **options: Any) -> None:
         super().__init__(dim, position_dim, **options)

@@ -7,7 +7,7 @@ float64 when the module is made, once more for each device it comes to, and agai
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 
 import torch
@@ -80,6 +80,11 @@ def moved(t: Tensor, device: torch.device) -> Tensor:
     if device.type == "mps" and t.dtype == torch.float64:
         return t.to(device, torch.float32)
     return t.to(device)
+
+
+def unrounded(device: torch.device) -> AbstractContextManager[Any]:
+    """No autocast inside: its half-precision products would round positions away."""
+    return nullcontext() if device.type == "meta" else torch.autocast(device.type, enabled=False)
 
 
 def wrapped(t: Tensor) -> bool:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from posenc.formulas.fourier import fourier_matrix
+from posenc.nn.derived import unrounded
 from posenc.nn.time import widest
 from posenc.nn.vectors import PositionVectors, registered
 from posenc.spec import Fourier, LearnableFourier, Value
@@ -90,5 +91,6 @@ class LearnableFourierFeatures(PositionVectors):
         x = x.reshape(*x.shape[:-1], self.value.groups, -1)
         angle = x @ self.matrix.to(x.dtype).mT
         r = torch.cat((angle.cos(), angle.sin()), -1) / math.sqrt(self.value.features)
-        inner = functional.gelu(self.first(r.to(self.first.weight.dtype)))
-        return self.second(inner).flatten(-2).to(dtype)  # type: ignore[no-any-return]
+        with unrounded(r.device):
+            inner = functional.gelu(self.first(r.to(self.first.weight.dtype)))
+            return self.second(inner).flatten(-2).to(dtype)  # type: ignore[no-any-return]

@@ -17,7 +17,12 @@ from posenc.spec import Geometric, Learned, Sinusoidal, Split
 
 
 class PatchGrid(NamedTuple):
-    """Patches of an image, and the pixels that padding adds at the bottom and on the right."""
+    """Patches of an image, and the pixels that padding adds at the bottom and on the right.
+
+    >>> from posenc.nn import grid
+    >>> grid(PatchGrid(2, 3)[:2]).ids.shape
+    torch.Size([2, 1, 1, 6])
+    """
 
     rows: int
     columns: int
@@ -70,6 +75,12 @@ def pad_to_patches(
         patch, on_remainder: as for :func:`patch_grid`.
         fill: value of added pixels.
 
+    Returns:
+        Images ``(..., height, width)`` with the added pixels, and the grid.
+
+    Raises:
+        ShapeError: no images, or sides that :func:`patch_grid` refuses.
+
     >>> import torch
     >>> images, grid = pad_to_patches(torch.ones(3, 5, 8), 4, on_remainder="pad")
     >>> tuple(images.shape), grid.pad_bottom
@@ -99,27 +110,43 @@ def row_major_sinusoid(dim: int, *, prefix: int = 1, **options: Any) -> Sinusoid
     """The 1-D sinusoid over patches in row-major order: a baseline.
 
     The last patch of a row and the first of the next are neighbours to it, although they lie on opposite sides of the
-    image; and how far a patch is from the one below depends on the number of columns.
+    image; and how far a patch is from the one below depends on the number of columns. Patches are
+    ``(batch, prefix + rows * columns, dim)``.
+
+    >>> import torch
+    >>> row_major_sinusoid(8)(torch.zeros(1, 1 + 2 * 3, 8))[0, 0].tolist() == [0.0] * 8  # the class token
+    True
     """
     return SinusoidalEncoding(Sinusoidal(dim, prefix=prefix), **options)
 
 
 def mae_sinusoid(dim: int, *, prefix: int = 1, **options: Any) -> SinusoidalEncoding:
     """MAE's 2-D sinusoid: ``[sin x, cos x, sin y, cos y]``, ``theta_i = 10000^(-4i / dim)`` (facebookresearch/mae
-    ``util/pos_embed.py``). Positions come columns first: ``grid((rows, columns), columns_first=True)``.
+    ``util/pos_embed.py``). Positions come columns first: ``grid((rows, columns), columns_first=True)``; patches are
+    ``(batch, prefix + rows * columns, dim)``.
 
     Raises:
         SpecError: ``dim`` is no multiple of 4.
+
+    >>> from posenc.nn import grid
+    >>> second = mae_sinusoid(8).vectors(grid((1, 2), columns_first=True))[0, 2]  # after the class token
+    >>> [round(v, 3) for v in second.tolist()]
+    [0.841, 0.01, 0.54, 1.0, 0.0, 0.0, 1.0, 1.0]
     """
     return _two_axes(dim, 0.0, prefix, options)
 
 
 def simple_vit_sinusoid(dim: int, *, prefix: int = 0, **options: Any) -> SinusoidalEncoding:
     """SimpleViT's 2-D sinusoid: as MAE's, with ``theta_i = 10000^(-i / (dim / 4 - 1))`` (google-research/big_vision
-    ``models/vit.py``). Positions come columns first.
+    ``models/vit.py``). Positions come columns first; patches are ``(batch, prefix + rows * columns, dim)``.
 
     Raises:
         SpecError: ``dim`` is no multiple of 4.
+
+    >>> from posenc.nn import grid
+    >>> second = simple_vit_sinusoid(8).vectors(grid((1, 2), columns_first=True))[0, 1]
+    >>> [round(v, 4) for v in second.tolist()]
+    [0.8415, 0.0001, 0.5403, 1.0, 0.0, 0.0, 1.0, 1.0]
     """
     return _two_axes(dim, 1.0, prefix, options)
 

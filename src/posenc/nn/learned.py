@@ -21,7 +21,7 @@ REMEDY = "A learned table does not extrapolate: shorten the input or resample th
 
 @registered
 class LearnedTable(PositionVectors):
-    """A trained table of position vectors joined with the input; an error past its last row (E2).
+    """A trained table of position vectors joined with the input; an error past its last row (Gehring et al. 2017).
 
     Eager calls on the CPU refuse a position without a row. Compiled code, other devices and transforms cannot look at
     positions; there such a position's vector is NaN, never another position's row.
@@ -120,6 +120,9 @@ class AdjustedSinusoid(PositionVectors):
         value: a :class:`posenc.spec.Adjusted`, its notation, or a :class:`posenc.spec.Sinusoidal` with ``shape=``.
         trained: number of positions that training ever reached.
         options: of :class:`posenc.nn.vectors.PositionVectors`.
+
+    Raises:
+        SpecError: the value cannot exist, or more positions were trained than there are.
 
     >>> from posenc.spec import Sinusoidal
     >>> pe = AdjustedSinusoid(Sinusoidal(4), shape=(7,))

@@ -1,8 +1,8 @@
 """Where tokens are: plain, behind a cache, padded, packed, on a grid, in time, or drawn at random.
 
 Each function returns :class:`posenc.nn.interfaces.Positions`; a plain tensor of ids is as good. Mixed media are in
-:mod:`posenc.nn.multimodal`, parts of a sequence on several devices in :mod:`posenc.nn.shards`, digits in
-:mod:`posenc.nn.digits`.
+:mod:`posenc.nn.mixed_media`, parts of a sequence on several devices in :mod:`posenc.nn.shards`, digits in
+:mod:`posenc.nn.numerals`.
 """
 
 from __future__ import annotations
@@ -153,6 +153,7 @@ def grid(
 
     Raises:
         ShapeError: no or more than three axes, an axis without cells, too many cells.
+        SpecError: other coordinates.
 
     >>> grid((2, 2), prefix=1).ids.squeeze().tolist()
     [[0, 0, 0, 1, 1], [0, 0, 1, 0, 1]]

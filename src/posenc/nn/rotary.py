@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from posenc.errors import ShapeError, SpecError
 from posenc.formulas.spectrum import Frequencies
+from posenc.nn import _ops
 from posenc.nn.building import builds
 from posenc.nn.derived import Derived, may_look
 from posenc.nn.interfaces import Positions, QueryKeyEncoding, as_positions
@@ -121,6 +122,8 @@ class RotaryEmbedding(Derived, QueryKeyEncoding):
         self.xpos_centre = xpos_centre
         first = value.head_dim - value.rotary_dim if value.where == "last" else 0
         self.layout = Layout(first, value.pairs, value.interleaved)
+        self.mode = _ops.mode_of(self.layout, value.head_dim)
+        self._quick = not (value.learned or self.lengths.depends or self.lengths.grows or self.axes > 1)
         self.derive_now()
         if value.learned:
             if isinstance(value.axes, Mixed):
@@ -176,6 +179,10 @@ class RotaryEmbedding(Derived, QueryKeyEncoding):
             ShapeError: the positions have the wrong shape or type, or no length where a rule needs one.
         """
         at = as_positions(at, self.axes)
+        if dtype is torch.float32 and self._quick and may_look(at.ids):
+            fast = _ops.cos_sin(at.ids, self.numbers(at.ids.device)["turns"], float(self.lengths.gain))
+            if fast is not None:
+                return Rotation(*fast)
         phase, rest, gain = self.angles(at)
         cos, sin = cos_sin(phase, rest, exact=exact_on(at.ids.device, dtype))
         if self.lengths.grows:
@@ -235,6 +242,9 @@ class RotaryEmbedding(Derived, QueryKeyEncoding):
         Raises:
             ShapeError: shapes do not fit each other or the encoding.
         """
+        done = _ops.two(q, k, ready, self.mode, out)
+        if done is not None:
+            return done
         out_q, out_k = (None, None) if out is None else out
         return self.rotate(q, ready, role="query", out=out_q), self.rotate(k, ready, role="key", out=out_k)
 
@@ -242,8 +252,11 @@ class RotaryEmbedding(Derived, QueryKeyEncoding):
         self, x: Tensor, ready: Any, *, role: Literal["query", "key"] = "query", out: Tensor | None = None
     ) -> Tensor:
         """Queries or keys alone; the role matters to xPos only."""
-        check_fits(x, ready, self.value.head_dim)
         cos, sin = ready[:2] if role == "query" else ready[-2:]
+        done = _ops.one(x, cos, sin, self.mode, out)
+        if done is not None:
+            return done
+        check_fits(x, ready, self.value.head_dim)
         return turn(x, cos, sin, self.layout, out)
 
     def inverse(

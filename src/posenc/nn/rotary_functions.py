@@ -216,6 +216,8 @@ def _turn_full(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 def both_columns(cos: Tensor, *, interleaved: bool = False) -> Tensor:
     """One column a pair to one column a channel: what :func:`apply_rotary_pos_emb` and its relatives read.
 
+    ``(..., pairs)`` to ``(..., 2 * pairs)``, each number behind the others or beside itself.
+
     >>> pair = torch.tensor([1.0, 2.0])
     >>> both_columns(pair).tolist(), both_columns(pair, interleaved=True).tolist()
     ([1.0, 2.0, 1.0, 2.0], [1.0, 1.0, 2.0, 2.0])

@@ -46,8 +46,12 @@ class QueryScaling(QueryKeyEncoding):
             raise SpecError("a QueryScaling is made from a query_scale", getattr(value, "kind", type(value).__name__))
         return cls(value.beta, original=value.original, offset=value.offset)
 
-    def prepare(self, at: Positions | Tensor) -> Tensor:
-        """The factor of each token, float32 ``(batch | 1, heads | 1, tokens, 1)``.
+    def prepare(self, at: Positions | Tensor, *, dtype: torch.dtype = torch.float32) -> Tensor:
+        """The factor of each token, ``(batch | 1, heads | 1, tokens, 1)``.
+
+        Args:
+            at: positions, or ids alone.
+            dtype: of the result; float64 for checks.
 
         Raises:
             ShapeError: the positions have the wrong shape or type.
@@ -59,7 +63,7 @@ class QueryScaling(QueryKeyEncoding):
         else:
             steps = (ids.long() + self.value.offset).div(self.value.original, rounding_mode="floor")
         wide = torch.float32 if ids.device.type == "mps" else torch.float64
-        return (1 + self.value.beta * steps.to(wide).log1p()).float().unsqueeze(-1)
+        return (1 + self.value.beta * steps.to(wide).log1p()).to(dtype).unsqueeze(-1)
 
     def forward(
         self, q: Tensor, k: Tensor, ready: Any, out: tuple[Tensor, Tensor] | None = None

@@ -36,6 +36,7 @@ def shard_indices(
 
     Raises:
         ShapeError: the tokens (of a document) do not divide into equal parts.
+        SpecError: shards of another kind.
 
     >>> shard_indices(8, 0, 2, "zigzag").tolist(), shard_indices(8, 1, 2, "zigzag").tolist()
     ([0, 1, 6, 7], [2, 3, 4, 5])
@@ -65,6 +66,8 @@ def shard_indices(
 
 def shard(at: Positions, rank: int, world: int, how: How = "contiguous", *, cu_seqlens: Any = None) -> Positions:
     """The positions of the tokens that one device holds; a declared length stays the whole row's.
+
+    Ids ``(batch | 1, heads | 1, tokens)``, led by the axes if there are several, lose all tokens but the device's.
 
     >>> from posenc.nn.positions import sequence
     >>> shard(sequence(8), 1, 2, "zigzag").ids.flatten().tolist()

@@ -27,7 +27,7 @@ BLUR = 100
 
 @registered
 class SeasonalEncoding(PositionVectors):
-    """``sin, cos (2 pi k t / P)`` for the harmonics of every period, and ``t / trend``.
+    """``sin, cos (2 pi k t / P)`` for the harmonics of every period, and ``t / trend`` (Harvey 1990).
 
     Time is reduced modulo each period before anything is multiplied, in int64 for whole periods: the phase at 1.7e9
     seconds, or 1.7e18 nanoseconds, is as good as at 0. Stamps need not be regular.

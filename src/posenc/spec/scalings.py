@@ -104,9 +104,9 @@ class Yarn(Value):
 
     @model_validator(mode="after")
     def _fast_before_slow(self) -> Yarn:
-        if self.beta_fast <= self.beta_slow:
+        if self.beta_fast < self.beta_slow:  # equal ones make a step within one or two pairs (Kimi K2: 1 and 1)
             raise SpecError(
-                "beta_fast must exceed beta_slow",
+                "beta_fast must not be below beta_slow",
                 f"beta_fast={self.beta_fast:g}, beta_slow={self.beta_slow:g}",
                 "Exchanged betas stretch the fast pairs and leave the slow ones.",
             )
@@ -241,7 +241,8 @@ def executable(kind: str, **settings: Any) -> Any:
     try:
         return SCALINGS[kind](**settings)
     except SpecError as error:
-        numbers = [v for v in settings.values() if isinstance(v, int | float) and not isinstance(v, bool)]
+        flat = [v for s in settings.values() for v in (s if isinstance(s, tuple) else (s,))]
+        numbers = [v for v in flat if isinstance(v, int | float) and not isinstance(v, bool)]
         missing = [n for n, f in SCALINGS[kind].model_fields.items() if f.is_required() and settings.get(n) is None]
         if missing or not numbers or any(not 0 < v < float("inf") for v in numbers):
             raise

@@ -101,6 +101,13 @@ def unpatch(model: Model) -> Model:
 
     Raises:
         SpecError: the model is not patched.
+
+    >>> from transformers import LlamaConfig, LlamaModel
+    >>> sizes = {"hidden_size": 16, "intermediate_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1}
+    >>> model = LlamaModel(LlamaConfig(vocab_size=9, **sizes))
+    >>> own = model.rotary_emb
+    >>> unpatch(patch(model)).rotary_emb is own
+    True
     """
     found = patched(model)
     if not found:
@@ -115,7 +122,11 @@ def unpatch(model: Model) -> Model:
 
 
 def patched(model: nn.Module) -> dict[str, PatchedRotary]:
-    """The rotaries of posenc in a model, by path; empty for a model that is not patched."""
+    """The rotaries of posenc in a model, by path; empty for a model that is not patched.
+
+    >>> patched(nn.Linear(2, 3))
+    {}
+    """
     return {name: m for name, m in model.named_modules() if isinstance(m, PatchedRotary)}
 
 
@@ -124,11 +135,19 @@ def declare_lengths(model: Model, lengths: Tensor | list[int] | int | None) -> M
 
     Args:
         model: a patched model.
-        lengths: one for each row of the batch, or one for all; None takes the declaration back.
+        lengths: ``(batch,)``, one for each row, or one for all; None takes the declaration back.
 
     Raises:
         ShapeError: no whole numbers of at least 1.
         SpecError: the model is not patched.
+
+    >>> from transformers import LlamaConfig, LlamaModel
+    >>> sizes = {"hidden_size": 16, "intermediate_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1}
+    >>> scaling = {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 10000.0}
+    >>> config = LlamaConfig(vocab_size=9, max_position_embeddings=32, rope_parameters=scaling, **sizes)
+    >>> model = declare_lengths(patch(LlamaModel(config)), 100)
+    >>> model.rotary_emb.lengths
+    tensor([100])
     """
     found = patched(model)
     if not found:

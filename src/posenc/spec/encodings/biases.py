@@ -64,8 +64,8 @@ class T5Bias(EncodingBase):
 class Kerple(EncodingBase):
     """KERPLE: a trained kernel of the distance ``D = |i - j|`` added to the score (Chi et al. 2022, section 4).
 
-    ``log``: ``-r1 ln(1 + r2 D)``; ``power``: ``-r1 D^r2`` with ``r2`` at most 2. Both are trained for each head and kept
-    at 0.01 or more; they start uniform in (0, 2) and (0, 1).
+    ``log``: ``-r1 ln(1 + r2 D)``; ``power``: ``-r1 D^r2`` with ``r2`` at most 2. Both are trained for each head and
+    kept at 0.01 or more; they start uniform in (0, 2) and (0, 1).
 
     Args:
         num_heads: heads.
@@ -81,11 +81,11 @@ class Kerple(EncodingBase):
 
 
 class Fire(EncodingBase):
-    """FIRE: a small trained network of ``psi(i - j) / (psi(max(L, i)) + eps)``, ``psi(x) = ln(|c x| + 1)`` (Li et al. 2023).
+    """FIRE: a small trained network of the distance, measured against the query's own position (Li et al. 2023).
 
-    The network has one hidden layer of rectified units and one output for each head. Distances are measured against the
-    query's own position once it exceeds ``L``, so scores do not depend on the distance alone. ``c`` and a factor on ``L``
-    are trained.
+    Its input is ``psi(i - j) / (psi(max(L, i)) + eps)``, ``psi(x) = ln(|c x| + 1)``; it has one hidden layer of
+    rectified units and one output for each head. Scores do not depend on the distance alone once a position exceeds
+    ``L``. ``c`` and a factor on ``L`` are trained.
 
     Args:
         num_heads: heads.
@@ -151,7 +151,7 @@ class SinusoidalBias(EncodingBase):
     kind: Literal["sinusoidal_bias"] = "sinusoidal_bias"
     num_heads: Width
     sinusoid: Sinusoidal = Sinusoidal(64)
-    limit: Length | None = None
+    limit: Annotated[int, Field(gt=0, le=2**20)] | None = None
     cites: ClassVar[tuple[str, ...]] = ("vaswani2017",)
     enters: ClassVar[Enters] = "score"
     relative: ClassVar[bool] = True

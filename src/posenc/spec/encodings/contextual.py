@@ -14,8 +14,8 @@ from posenc.spec.value import Width
 class Cope(EncodingBase):
     """CoPE: positions that count only what a query's gates let through (Golovneva et al. 2024, section 4).
 
-    ``g_ij = sigmoid(score_ij)``, ``p_ij = min(sum_(t=j..i) g_it, positions - 1)``; ``q_i . e[p_ij]``, linear between the
-    trained vectors of neighbouring whole positions, is added to the score. Causal attention only.
+    ``g_ij = sigmoid(score_ij)``, ``p_ij = min(sum_(t=j..i) g_it, positions - 1)``; ``q_i . e[p_ij]``, linear between
+    the trained vectors of neighbouring whole positions, is added to the score. Causal attention only.
 
     Args:
         head_dim: width of a head.
@@ -32,10 +32,10 @@ class Cope(EncodingBase):
 
 
 class Forgetting(EncodingBase):
-    """Data-dependent decay: ``sum of log f_t over t = j+1 … i`` added to the score, ``f_t`` from token ``t`` for each head.
+    """Data-dependent decay: the sum of ``log f_t`` over ``t = j+1 … i`` added to the score of query i and key j.
 
-    ``log f = log sigmoid(w x + b)`` (Lin et al. 2025) or ``-softplus(w x)`` (Veisi et al. 2025): the same up to the sign of
-    the weights, and a bias. It needs no other positions. Causal attention only.
+    ``log f_t = log sigmoid(w x_t + b)`` (Lin et al. 2025) or ``-softplus(w x_t)`` (Veisi et al. 2025) for each head:
+    the same up to the sign of the weights, and a bias. It needs no other positions. Causal attention only.
 
     Args:
         dim: width of the tokens that the gates read.
@@ -60,7 +60,8 @@ class SelectiveRotary(EncodingBase):
 
     ``phi_t = sum_(s <= t) conv(W_2 W_1 x_s / |x_s|)`` for each head and pair, the norm taken over each head's share of
     ``x``, the convolution causal and for each channel apart; pair ``i`` turns by ``base^(-2i/head_dim) phi``. Pairs are
-    ``(i, i + head_dim / 2)``. Read in the authors' code at its defaults (low rank, no gate, no bias). Causal attention only.
+    ``(i, i + head_dim / 2)``. Read in the authors' code at its defaults (low rank, no gate, no bias). Causal attention
+    only.
 
     Args:
         dim: width of the tokens that the increments are read from.

@@ -10,7 +10,7 @@ from posenc.errors import SpecError
 from posenc.spec.encodings.base import EncodingBase, Enters
 from posenc.spec.encodings.biases import check_plain
 from posenc.spec.encodings.tables import Sinusoidal
-from posenc.spec.value import Length, Width
+from posenc.spec.value import Width
 
 Limit = Annotated[int, Field(gt=0, le=2**20)]
 
@@ -18,8 +18,8 @@ Limit = Annotated[int, Field(gt=0, le=2**20)]
 class Shaw(EncodingBase):
     """Trained vectors for the clipped distance, with queries and in the values (Shaw et al. 2018, equations 3 and 4).
 
-    ``e_ij = q_i . (k_j + a^K_c) / sqrt(d)`` and ``z_i = sum_j alpha_ij (v_j + a^V_c)``, ``c = clip(j - i, -limit, limit)``;
-    the vectors are shared by the heads.
+    ``e_ij = q_i . (k_j + a^K_c) / sqrt(d)`` and ``z_i = sum_j alpha_ij (v_j + a^V_c)``, where ``c = clip(j - i, -limit,
+    limit)``; the vectors are shared by the heads.
 
     Args:
         head_dim: width of a head.
@@ -108,20 +108,22 @@ class TransformerXL(EncodingBase):
 
 
 class Disentangled(EncodingBase):
-    """DeBERTa: content to position and position to content beside the content's own score (He et al. 2020, section 3.1).
+    """DeBERTa: content to position and position to content beside the content's own score (He et al. 2020, section 3).
 
-    ``(q_i . k_j + q_i . W_K P_d(i,j) + k_j . W_Q P_d(j,i)) / sqrt(terms head_dim)`` with ``d(i,j) = clip(i - j + span, 0,
-    2 span - 1)``, ``terms`` 3 with both. The table ``P`` and the projections are trained.
+    ``(q_i . k_j + q_i . W_K P_d(i,j) + k_j . W_Q P_d(i,j)) / sqrt(terms head_dim)`` with ``d(i,j) = clip(i - j + span,
+    0, 2 span - 1)``, ``terms`` 3 with both. The table ``P`` and the projections are trained. The last term is that of
+    the authors' code and of every published model; their equation 4 has ``d(j,i)`` there.
 
     Args:
         head_dim: width of a head.
         num_heads: heads.
         dim: width of the table's rows.
         span: distances that have a row, on either side.
-        max_distance: where the logarithmic buckets of DeBERTa v2 and v3 end; ``span`` is then their ``position_buckets``.
-            Half of the buckets are exact. None for none.
+        max_distance: where the logarithmic buckets of DeBERTa v2 and v3 end; ``span`` is then their
+            ``position_buckets``, half of which are exact. None for none.
         content_to_position, position_to_content: the two terms.
         norm: normalise the rows first (v2 and v3: ``layer_norm``).
+        as_printed: ``d(j,i)`` in the last term, as equation 4 has it.
     """
 
     kind: Literal["disentangled"] = "disentangled"
@@ -129,10 +131,11 @@ class Disentangled(EncodingBase):
     num_heads: Width
     dim: Width = Field(default_factory=lambda fields: min(fields["head_dim"] * fields["num_heads"], 2**20))
     span: Limit = 512
-    max_distance: Length | None = None
+    max_distance: Limit | None = None
     content_to_position: bool = True
     position_to_content: bool = True
     norm: bool = False
+    as_printed: bool = False
     cites: ClassVar[tuple[str, ...]] = ("he2020",)
     enters: ClassVar[Enters] = "score"
     relative: ClassVar[bool] = True

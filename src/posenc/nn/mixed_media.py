@@ -27,6 +27,9 @@ class Multimodal(NamedTuple):
         at: ids ``(3, batch, 1, tokens)``: time, height, width; padding stands at 0.
         next: ``(batch,)`` position of the first token generated.
         delta: ``(batch,)``: ``next`` minus the number of the row's tokens (transformers' ``rope_deltas``).
+
+    >>> multimodal(torch.zeros(1, 3, dtype=torch.long)).next.tolist()
+    [3]
     """
 
     at: Positions
@@ -66,6 +69,7 @@ def multimodal(
 
     Raises:
         ShapeError: types, grids and tokens do not match.
+        SpecError: text goes on in another way than the two.
 
     >>> found = multimodal(torch.tensor([[0, 1, 1, 1, 1, 0]]), images=[(1, 4, 4)], merge=2)
     >>> found.at.ids[:, 0, 0].tolist(), found.next.tolist()

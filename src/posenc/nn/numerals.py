@@ -32,6 +32,7 @@ def digits(
 
     Raises:
         ShapeError: no booleans of that shape.
+        SpecError: places count from neither end.
 
     >>> sum_of = torch.tensor([c.isdigit() for c in "49+653=702"])
     >>> digits(sum_of, count_from="right").ids.flatten().tolist()
@@ -63,6 +64,9 @@ def random_start(
 
     Raises:
         ShapeError: nothing to draw from.
+
+    >>> random_start(100, batch=3, generator=torch.Generator().manual_seed(0)).shape
+    torch.Size([3])
     """
     if farthest < 1 or batch < 1:
         raise ShapeError("a start is drawn from 1 on, for at least one row", (farthest, batch))
