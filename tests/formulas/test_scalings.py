@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mpmath import mp
 
 from oracles import scalings as oracle
-from posenc.errors import SpecError
+from posenc.errors import PosencError, SpecError
 from posenc.formulas import frequencies
 from posenc.formulas.scalings import mscale, turning_pair
 from posenc.spec import (
@@ -372,10 +372,20 @@ def test_wrong_mathematics_runs_as_executed_only():
     assert isinstance(half, AsExecuted)
     np.testing.assert_allclose(theta(Rotary(8) >> half), [2, 0.2, 0.02, 0.002], rtol=1e-15)
     swapped = executable("yarn", factor=4.0, original=64, beta_fast=1.0, beta_slow=32.0)
-    assert "beta_fast must exceed" in swapped.faults[0]
+    assert "beta_fast must not be below" in swapped.faults[0]
     with mp.workdps(40):
         expected = [float(oracle.yarn(i, 32, 1e4, 4, 64, 1, 32)) for i in range(16)]
     np.testing.assert_allclose(theta(Rotary(32) >> swapped), expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    "scaling",
+    [NTK(1e308), Dynamic(1e308, original=1), Factors(values=(1.0, 1.0, 1.0, 1e-320)),
+     LongRope(2, original=4, short_factor=(1.0,) * 4, long_factor=(1.0, 1.0, 1.0, 1e-320))],
+)  # fmt: skip
+def test_numbers_that_overflow_are_one_clear_error(scaling):
+    with pytest.raises(PosencError, match="finite"):
+        frequencies(Rotary(8) >> scaling, 10)
 
 
 def test_scalings_that_need_a_base_refuse_other_schedules():

@@ -13,14 +13,15 @@ from typing import Any
 
 import typer
 
-from posenc.cli import citing, comparing, converting, inspecting, listing, reporting
+from posenc.cli import checking, citing, claiming, comparing, converting, environment, exporting, identifying, inspecting, listing, reporting
 from posenc.cli.output import complain
 
 app = typer.Typer(
     name="posenc",
     help="Position encodings of Transformers: see what a model's is, compare two, find the papers.",
     epilog="A MODEL is a catalogue name, a hub id, a model folder, a config.json, a GGUF file, or a line of notation "
-    "such as 'rotary(128, base=5e5) >> yarn(4, original=32768)'.",
+    "such as 'rotary(128, base=5e5) >> yarn(4, original=32768)'. inspect and report also take an encoding of your own: "
+    "a .npy file, module:function or file.py:function.",
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -29,9 +30,14 @@ app = typer.Typer(
 app.command("models")(listing.models)
 app.command("inspect")(inspecting.inspect)
 app.command("diff")(comparing.diff)
+app.command("check")(checking.check)
+app.command("identify")(identifying.identify)
 app.command("cite")(citing.cite)
 app.command("report")(reporting.report)
+app.command("claims")(claiming.claims)
 app.command("convert-weights")(converting.convert_weights)
+app.command("golden")(exporting.golden)
+app.command("env")(environment.env)
 
 _USAGE: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 """The base of every usage error, whether typer uses click or its own copy of it."""

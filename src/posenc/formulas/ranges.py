@@ -38,7 +38,7 @@ class Peak(NamedTuple):
 
 
 class Tile(NamedTuple):
-    """A stretch of the range: its first distance, its smallest or largest value, and all values, until the next tile."""
+    """A stretch of the range: its first distance, its smallest or largest value; all values, until the next one."""
 
     first: int
     extreme: float
@@ -213,4 +213,3 @@ def _values(rows: Rows, p: Array, q: Array) -> Array:
     out = np.empty((len(p), 2 * rows.half))
     rows.put(p, q, out)
     return out.reshape(-1)
-

@@ -15,6 +15,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from posenc.errors import SubjectError
+from posenc.nn import _ops
 from posenc.nn.rotary_functions import Layout, turn
 
 VERSIONS = ("5.24",)
@@ -34,14 +35,17 @@ MARK = "posenc_fast"
 
 def turn_halves(q: Tensor, k: Tensor, cos: Tensor, sin: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
     """Queries and keys ``(batch, heads, tokens, channels)`` turned in pairs ``(i, i + pairs)``, rounded once."""
-    layout = Layout(0, cos.shape[-1], False)
-    return turn(q, cos, sin, layout), turn(k, cos, sin, layout)
+    return _both(q, k, cos, sin, Layout(0, cos.shape[-1], False))
 
 
 def turn_adjacent(q: Tensor, k: Tensor, cos: Tensor, sin: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
     """The same in pairs ``(2i, 2i + 1)``."""
-    layout = Layout(0, cos.shape[-1], True)
-    return turn(q, cos, sin, layout), turn(k, cos, sin, layout)
+    return _both(q, k, cos, sin, Layout(0, cos.shape[-1], True))
+
+
+def _both(q: Tensor, k: Tensor, cos: Tensor, sin: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
+    done = _ops.two(q, k, (cos, sin), _ops.mode_of(layout, q.shape[-1]))
+    return (turn(q, cos, sin, layout), turn(k, cos, sin, layout)) if done is None else done
 
 
 def check_supported(model_types: set[str]) -> None:
