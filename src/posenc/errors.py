@@ -17,7 +17,8 @@ class PosencError(ValueError):
 
     def __init__(self, rule: str, seen: object = None, remedy: str | None = None) -> None:
         self.rule = shown(rule, 600)
-        self.seen = None if seen is None else shown(seen)
+        blank = isinstance(seen, str) and not seen.strip()
+        self.seen = None if seen is None else shown(repr(seen) if blank else seen)
         self.remedy = None if remedy is None else shown(remedy, 600)
         super().__init__(self.rule, self.seen, self.remedy)
 

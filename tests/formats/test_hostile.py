@@ -292,6 +292,13 @@ def test_wrong_configs(changes):
     one_line(caught.value)
 
 
+def test_a_list_of_a_million_factors_is_not_looked_through():
+    """Checking each of them took five seconds."""
+    block = {"type": "longrope", "factor": 2.0, "short_factor": [1.0] * 10**6, "long_factor": [1.0]}
+    with pytest.raises(PosencError, match=r"short_factor has at most 65536 numbers; got 1000000"):
+        read({**LLAMA, "rope_scaling": block})
+
+
 def test_an_unknown_rope_type_is_told_the_known_ones():
     with pytest.raises(PosencError, match="bogus") as caught:
         read({**LLAMA, "rope_scaling": {"rope_type": "bogus", "factor": 2.0}})

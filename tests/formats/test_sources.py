@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 
 import pytest
@@ -82,6 +83,24 @@ def test_a_folder_with_two_gguf_files_asks_which(tmp_path):
     write(tmp_path / "b.gguf", "llama", {})
     with pytest.raises(FormatError, match="Name the file"):
         read(tmp_path)
+
+
+def test_pipes_and_devices_are_not_waited_for(tmp_path):
+    """Opening a named pipe that nobody writes to would never return."""
+    folder = folder_of(tmp_path)
+    for name in ("a.gguf", "b.safetensors"):
+        os.mkfifo(folder / name)
+    assert read(str(folder)).notes == ()
+    (folder / "config.json").unlink()
+    for path, rule in ((folder, "a model folder holds"), (folder / "a.gguf", "no device or pipe"),
+                       ("/dev/zero", "no device or pipe")):  # fmt: skip
+        with pytest.raises(FormatError, match=rule):
+            read(str(path))
+
+
+def test_nothing_is_shown_as_nothing():
+    with pytest.raises(FormatError, match=r"not empty; got ''$"):
+        read("")
 
 
 def test_metas_own_release(tmp_path):

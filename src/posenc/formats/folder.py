@@ -42,7 +42,8 @@ def _gguf_files(folder: Path) -> list[Path]:
     found = []
     for path in sorted(folder.glob("*.gguf")):
         shard = SHARD.match(path.name)
-        if "mmproj" not in path.name.lower() and (shard is None or int(shard["number"]) == 1):
+        first = shard is None or int(shard["number"]) == 1
+        if first and "mmproj" not in path.name.lower() and path.is_file():  # opening a named pipe would wait
             found.append(path)
     return found
 

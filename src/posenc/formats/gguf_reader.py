@@ -60,7 +60,7 @@ def read_gguf(path: str | Path, *, name: str | None = None) -> Reading:
         unread=keys.unread(),
         faults=tuple(dict.fromkeys(f for p in parts for e in p.positions.encodings for f in e.faults)),
         notes=tuple(dict.fromkeys(keys.notes)),
-        row_order=facts.pairs if facts.mechanism == "rotary" else None,
+        row_order=facts.pairs if facts.mechanism == "rotary" and facts.known else None,
     )
 
 

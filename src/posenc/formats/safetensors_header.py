@@ -95,7 +95,7 @@ def position_notes(folder: Path, reading: Reading) -> tuple[str, ...]:
     """
     found: Counter[tuple[str, tuple[int, ...]]] = Counter()
     notes: list[str] = []
-    for path in sorted(folder.glob("*.safetensors"))[:MAX_FILES]:
+    for path in sorted(p for p in folder.glob("*.safetensors") if p.is_file())[:MAX_FILES]:
         try:
             tensors = read_header(path)
         except TooLongError as error:

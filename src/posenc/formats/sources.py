@@ -99,7 +99,8 @@ def _existing(given: Path, path: Path) -> Reading:
 
         return read_folder(path, name=given.name or str(given))
     if not path.is_file():
-        raise FormatError("the file or folder exists", str(given))
+        rule = "a path leads to a file or a folder, no device or pipe" if path.exists() else "the file or folder exists"
+        raise FormatError(rule, str(given))
     if path.suffix == ".safetensors":
         from posenc.formats.folder import read_folder
 

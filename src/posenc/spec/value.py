@@ -144,7 +144,12 @@ def as_spec_error(error: ValidationError, owner: type[BaseModel] | str) -> SpecE
 
 
 def _fields(owner: type[BaseModel] | str) -> list[str]:
-    return [] if isinstance(owner, str) else [name for name in owner.model_fields if name != "kind"]
+    """Names a call may use: the fields, and those of the default member that may be written flat."""
+    if isinstance(owner, str):
+        return []
+    flat = getattr(owner, "flat", None)
+    member = [] if flat is None else _fields(type(owner.model_fields[flat].get_default(call_default_factory=True)))
+    return [name for name in owner.model_fields if name != "kind"] + [n for n in member if n not in owner.model_fields]
 
 
 def _brief(value: Any) -> str:

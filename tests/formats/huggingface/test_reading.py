@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
 
+from posenc.analysis.comparison import diff
 from posenc.errors import FormatError, PosencError
 from posenc.formats.huggingface import model_types, read_config
 from posenc.formulas.scalings import frequencies
@@ -119,7 +121,7 @@ def test_impossible_numbers_are_one_clear_line(changes: dict[str, Any], message:
     ("block", "fault"),
     [
         ({"type": "linear", "factor": 0.5}, "greater than or equal to 1"),
-        ({**YARN, "beta_fast": 1.0, "beta_slow": 32.0}, "beta_fast must exceed beta_slow"),
+        ({**YARN, "beta_fast": 1.0, "beta_slow": 32.0}, "beta_fast must not be below beta_slow"),
         ({"type": "llama3", "factor": 8.0, "original_max_position_embeddings": 512, "low_freq_factor": 4.0,
           "high_freq_factor": 1.0}, "low_freq_factor must not exceed"),
     ],
@@ -178,6 +180,59 @@ def test_dual_chunk_attention_is_named() -> None:
     assert not reading.unread
 
 
+def test_what_the_first_qwen_does_beyond_its_length_is_named() -> None:
+    qwen = {"model_type": "qwen", "seq_length": 8192, "max_position_embeddings": 8192, "use_logn_attn": False}
+    plain, stretched, both = (read(**{**qwen, **more}) for more in (
+        {}, {"use_dynamic_ntk": True}, {"use_dynamic_ntk": True, "use_logn_attn": True}))  # fmt: skip
+    assert [e.kind for e in plain.encodings()] == ["rotary"]
+    assert [e.kind for e in both.encodings()] == ["rotary", "unmodelled", "unmodelled"]
+    assert "beyond 8192 positions" in stretched.encodings()[1].note
+    assert not diff(plain, stretched).same
+
+
+def test_an_alias_that_says_something_else_is_reported_and_one_that_agrees_is_not() -> None:
+    assert not read(n_positions=4096, hidden_size=96, n_embd=96).unread
+    reading = read(n_positions=2048)
+    assert reading.positions.served == 4096
+    assert [(u.key, u.value) for u in reading.unread] == [("n_positions", "2048")]
+
+
+def test_messages_name_the_key_that_was_written() -> None:
+    with pytest.raises(FormatError, match="n_embd is a finite number"):
+        read_config({"model_type": "gpt2", "n_embd": "many", "n_layer": 2, "n_head": 2}, name="n", source="s")
+    with pytest.raises(FormatError, match=r"^rope_theta exceeds 1; got 0\.5"):
+        read(rope_theta=0.5)
+    with pytest.raises(FormatError, match=r"^rope_scaling\.rope_theta exceeds 1; got 0\.5"):
+        read(rope_scaling={**YARN, "rope_theta": 0.5})
+
+
+def test_an_unknown_type_turns_the_channels_that_it_states() -> None:
+    assert str(read(model_type="lama", rotary_dim=12).encodings()[0]) == "rotary(24, rotary_dim=12, base=700000)"
+    with pytest.raises(FormatError, match="alibi is false where positions are rotary"):
+        read(model_type="lama", alibi=True)
+
+
+def test_kinds_of_layers_and_lengths_of_an_unknown_type_are_reported_as_unread() -> None:
+    written = {"attn_type_list": [0, 1, 0, 1, 0], "hybrid_override_pattern": "M*M*M", "initial_context_length": 4096}
+    assert {u.key for u in read(model_type="lama", **written).unread} == set(written)
+
+
+def test_a_width_that_the_heads_do_not_divide_is_noted() -> None:
+    assert not read().notes
+    assert any("96 channels are no multiple of 9 heads" in n for n in read(num_attention_heads=9).notes)
+
+
+def test_equal_betas_are_a_step_and_no_fault() -> None:
+    """Kimi K2 publishes beta_fast = beta_slow = 1; the step is worked out here from the paper's pair index."""
+    k2 = {"type": "yarn", "factor": 32.0, "beta_fast": 1.0, "beta_slow": 1.0, "original_max_position_embeddings": 4096}
+    reading = read(rope_theta=5e4, head_dim=64, rope_scaling=k2)
+    turns_once = 64 * math.log(4096 / (2 * math.pi)) / (2 * math.log(5e4))
+    assert 19 < turns_once < 20
+    assert not reading.faults
+    got, plain = (frequencies(e).fused for e in (reading.encodings()[0], reading.encodings()[0].replace(scaling=())))
+    assert (plain / got).round(9).tolist() == [1.0] * 20 + [32.0] * 12
+
+
 def test_granite_hybrids_without_rope_say_that_the_base_has_no_effect() -> None:
     reading = read(model_type="granitemoehybrid", layer_types=["linear_attention"] * 4 + ["attention"])
     assert reading.encodings() == ()
@@ -185,9 +240,11 @@ def test_granite_hybrids_without_rope_say_that_the_base_has_no_effect() -> None:
 
 
 def test_llama4_without_temperature_tuning_scales_nothing() -> None:
-    with_it, without = (read(model_type="llama4_text", attn_temperature_tuning=t) for t in (True, False))
-    assert any(isinstance(e, QueryScale) for e in with_it.encodings())
-    assert not any(isinstance(e, QueryScale) for e in without.encodings())
+    for tuning, scaled in ((True, True), (False, False), (4, True), (0, False)):  # the first files wrote 4
+        reading = read(model_type="llama4_text", attn_temperature_tuning=tuning)
+        assert any(isinstance(e, QueryScale) for e in reading.encodings()) is scaled
+    with pytest.raises(FormatError, match="attn_temperature_tuning is true or false"):
+        read(model_type="llama4_text", attn_temperature_tuning="yes")
 
 
 def test_every_registered_type_reads_or_refuses_an_ordinary_config_in_one_line() -> None:

@@ -89,7 +89,12 @@ def head_width(keys: Keys, defaults: Defaults, *names: str) -> int:
     width = positive(keys, *(names or ("head_dim",)), default=defaults.head_dim, why=CLASS)
     if width is not None:
         return width
-    return required(keys, HIDDEN, defaults.hidden) // head_count(keys, defaults)
+    hidden, heads = required(keys, HIDDEN, defaults.hidden), head_count(keys, defaults)
+    if hidden % heads:
+        keys.notes.append(
+            f"{hidden} channels are no multiple of {heads} heads; a head is taken as {hidden // heads} wide"
+        )
+    return hidden // heads
 
 
 def head_count(keys: Keys, defaults: Defaults) -> int:

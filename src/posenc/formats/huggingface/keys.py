@@ -13,7 +13,8 @@ from posenc.records import Assumption, UnreadKey
 POSITION_WORDS = re.compile(
     r"rope|rotary|rot(ate)?_|pos(ition|itions|itional)?(_|$)|_pos(_|$)|position|alibi|relative|theta|mscale|yarn|ntk|"
     r"sliding|window|chunk_attention|attention_chunk|seq_len|seq_length|max_.*len|n_ctx|n_positions|bucket|"
-    r"temperature_tuning|floor_scale|attn_scale|scaling|xpos|sinusoid|layer_types",
+    r"temperature_tuning|floor_scale|attn_scale|scaling|xpos|sinusoid|layer_types|context_len|attn_type|"
+    r"attention_type|attn_layer|block_type|(attention|layer|hybrid.*)_pattern",
     re.IGNORECASE,
 )
 """Key names that speak of positions; one of these that nothing consumed is reported."""
@@ -22,6 +23,9 @@ OTHER_WORDS = re.compile(r"^(mtp_)?(mlp_layer_types|routed_scaling_factor|logits
 """Names that only look like it: kinds of feed-forward layers, factors on experts and logits, prediction heads."""
 
 REQUIRED: Any = object()
+
+MAX_NUMBERS = 2**16
+"""Far more than a head has pairs or a model has layers; each is checked, which takes a third of a second for all."""
 
 
 class Keys:
@@ -48,14 +52,23 @@ class Keys:
         return f"{self.path}.{name}" if self.path else name
 
     def raw(self, *names: str) -> Any:
-        """The first of these keys that is present and not null, marked as read; None if none is."""
+        """The first of these keys that is present and not null, marked as read; None if none is.
+
+        A later one that says something else was not followed: it stays unread, and so is reported.
+        """
         found = None
         for name in names:
-            if name in self.data:
+            if name not in self.data:
+                continue
+            value = self.data[name]
+            if found is None or value is None or value == found:
                 self.read.add(self.at(name))
-                if found is None:
-                    found = self.data[name]
+            found = value if found is None else found
         return found
+
+    def spelt(self, *names: str) -> str:
+        """The path of the first of these keys that is present and not null, for messages; else of the first."""
+        return self.at(next((name for name in names if name in self), names[0]))
 
     def number(self, *names: str, default: Any = REQUIRED, why: str = "", integer: bool = False) -> Any:
         """A finite number under the first of these keys that is present.
@@ -75,9 +88,9 @@ class Keys:
             return self._default(names[0], default, why)
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if not number or (isinstance(value, float) and not math.isfinite(value)) or abs(value) > 1e300:
-            raise FormatError(f"{self.at(names[0])} is a finite number", value)
+            raise FormatError(f"{self.spelt(*names)} is a finite number", value)
         if integer and value != int(value):
-            raise FormatError(f"{self.at(names[0])} is a whole number", value)
+            raise FormatError(f"{self.spelt(*names)} is a whole number", value)
         return int(value) if integer else float(value)
 
     def integer(self, *names: str, default: Any = REQUIRED, why: str = "") -> Any:
@@ -90,7 +103,7 @@ class Keys:
         if value is None:
             return self._default(names[0], default, why)
         if not isinstance(value, bool):
-            raise FormatError(f"{self.at(names[0])} is true or false", value)
+            raise FormatError(f"{self.spelt(*names)} is true or false", value)
         return value
 
     def text(self, *names: str, default: Any = REQUIRED, why: str = "") -> Any:
@@ -99,7 +112,7 @@ class Keys:
         if value is None:
             return self._default(names[0], default, why)
         if not isinstance(value, str):
-            raise FormatError(f"{self.at(names[0])} is a string", value)
+            raise FormatError(f"{self.spelt(*names)} is a string", value)
         return value
 
     def numbers(self, *names: str, default: Any = REQUIRED, why: str = "", integer: bool = False) -> Any:
@@ -107,9 +120,11 @@ class Keys:
         value = self.raw(*names)
         if value is None:
             return self._default(names[0], default, why)
-        if not isinstance(value, list | tuple) or len(value) > 2**20:
-            raise FormatError(f"{self.at(names[0])} is a list of numbers", value)
-        inner = Keys({str(i): v for i, v in enumerate(value)}, self.at(names[0]))
+        if not isinstance(value, list | tuple):
+            raise FormatError(f"{self.spelt(*names)} is a list of numbers", value)
+        if len(value) > MAX_NUMBERS:
+            raise FormatError(f"{self.spelt(*names)} has at most {MAX_NUMBERS} numbers", len(value))
+        inner = Keys({str(i): v for i, v in enumerate(value)}, self.spelt(*names))
         return tuple(inner.number(str(i), integer=integer) for i in range(len(value)))
 
     def texts(self, *names: str, default: Any = REQUIRED, why: str = "") -> Any:
@@ -118,7 +133,7 @@ class Keys:
         if value is None:
             return self._default(names[0], default, why)
         if not isinstance(value, list | tuple) or len(value) > 2**16 or not all(isinstance(v, str) for v in value):
-            raise FormatError(f"{self.at(names[0])} is a list of strings", value)
+            raise FormatError(f"{self.spelt(*names)} is a list of strings", value)
         return tuple(value)
 
     def section(self, *names: str) -> Keys | None:

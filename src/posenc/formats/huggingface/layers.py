@@ -67,9 +67,7 @@ def stated(keys: Keys, layers: int, *names: str) -> tuple[str, ...] | None:
     names = names or ("layer_types",)
     types = keys.texts(*names, default=None)
     if types is not None and len(types) != layers:
-        raise FormatError(
-            f"{keys.at(names[0])} names one type for each of the {layers} layers", f"{len(types)} names"
-        )
+        raise FormatError(f"{keys.at(names[0])} names one type for each of the {layers} layers", f"{len(types)} names")
     return types  # type: ignore[no-any-return]
 
 

@@ -145,7 +145,8 @@ def _base(keys: Keys, block: Keys, head: Head) -> float:
         (keys if head.base_keys else block).assume(name, head.base, CLASS)
         found = head.base
     if not found > 1:
-        raise FormatError(f"{block.at('rope_theta')} exceeds 1", found)
+        at = keys.spelt(*head.base_keys) if inside is None and head.base_keys else block.at("rope_theta")
+        raise FormatError(f"{at} exceeds 1", found)
     return float(found)
 
 

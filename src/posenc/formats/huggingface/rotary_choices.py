@@ -57,7 +57,8 @@ def smollm3(keys: Keys, name: str = "model") -> tuple[Part, ...]:
     turning = no_rope_flags(keys, count)
     used = keys.flag("use_sliding_window", default=False, why=CLASS)
     narrow = window(keys) if used else None
-    keys.raw("sliding_window", "max_window_layers")
+    for written in ("sliding_window", "max_window_layers"):
+        keys.raw(written)
     default = tuple(FULL if turns or not narrow else SLIDING for turns in turning)
     types = stated(keys, count) or default
     rope = encoded(keys, Decoder(), known, FULL, width, served)
@@ -86,7 +87,7 @@ def llama4(keys: Keys, name: str = "model") -> tuple[Part, ...]:
     types = stated(keys, count) or tuple(CHUNKED if turns and chunk else FULL for turns in turning)
     rope = encoded(keys, Decoder(interleaved=True), known, FULL, width, served)
     scale = None
-    tuned = keys.flag("attn_temperature_tuning", default=True, why=CLASS)
+    tuned = _tuned(keys)
     beta = keys.number("attn_scale", default=0.1 if tuned else None, why=CLASS)
     floor = positive(keys, "floor_scale", default=8192 if tuned else None)
     if tuned and beta:
@@ -96,6 +97,14 @@ def llama4(keys: Keys, name: str = "model") -> tuple[Part, ...]:
         for t, turns in zip(types, turning, strict=True)
     ]
     return (part(name, kinds, served),)
+
+
+def _tuned(keys: Keys) -> bool:
+    """``attn_temperature_tuning``: true or false, or the 4 of Llama 4's first files; the code asks if it is truthy."""
+    stated = keys.raw("attn_temperature_tuning")
+    if isinstance(stated, int) and not isinstance(stated, bool):
+        return stated != 0
+    return bool(keys.flag("attn_temperature_tuning", default=True, why=CLASS))
 
 
 MINISTRAL3 = {
@@ -124,9 +133,7 @@ def llama4_scale(keys: Keys, default: dict[str, object]) -> QueryScale | None:
     original = positive(keys, "original_max_position_embeddings")
     original = original or positive(block, "original_max_position_embeddings")
     if original is None:
-        raise FormatError(
-            f"{block.at('original_max_position_embeddings')} is missing", "llama_4_scaling_beta needs it"
-        )
+        raise FormatError(f"{block.at('original_max_position_embeddings')} is missing", "llama_4_scaling_beta needs it")
     return QueryScale(beta=beta, original=original)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial as bind
 
+from posenc.errors import FormatError
 from posenc.formats.huggingface.class_defaults import Defaults
 from posenc.formats.huggingface.decoder import HEADS, HIDDEN, Decoder, stack
 from posenc.formats.huggingface.keys import Keys
@@ -44,9 +45,7 @@ def qwen2(keys: Keys, layers: int) -> tuple[str, ...]:
 
 def cross(keys: Keys, layers: int) -> tuple[str, ...]:
     """Layers of ``cross_attention_layers`` attend to the image and turn nothing (Llama 3.2 Vision)."""
-    image = set(
-        keys.numbers("cross_attention_layers", default=(3, 8, 13, 18, 23, 28, 33, 38), why=CLASS, integer=True)
-    )
+    image = set(keys.numbers("cross_attention_layers", default=(3, 8, 13, 18, 23, 28, 33, 38), why=CLASS, integer=True))
     return tuple("cross_attention" if i in image else FULL for i in range(layers))
 
 
@@ -124,6 +123,11 @@ def generic(keys: Keys, name: str = "model") -> tuple[Part, ...]:
     def pattern(keys: Keys, layers: int) -> tuple[str, ...]:
         return stated(keys, layers) or (SLIDING if window(keys) else FULL,) * layers
 
+    if keys.raw("alibi"):
+        raise FormatError(
+            f"{keys.at('alibi')} is false where positions are rotary", keys.raw("alibi"), f"{who[0].upper()}{who[1:]}."
+        )
     keys.assume("pairs", "(i, i + d/2)", f"pairs (i, i + d/2) assumed: {who}")
     keys.notes.append(f"{who}; read as a generic rotary decoder from the standard rotary keys")
-    return stack(keys, Decoder(pattern=pattern), name=name, defaults=Defaults(base=None))
+    facts = Decoder(pattern=pattern, rotary_dim_keys=("rotary_dim",))
+    return stack(keys, facts, name=name, defaults=Defaults(base=None))

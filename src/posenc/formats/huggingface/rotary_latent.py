@@ -75,7 +75,8 @@ def latent(keys: Keys, facts: Latent, *, model_type: str, name: str = "model") -
     served = served_length(keys, known)
     free = keys.integer("qk_nope_head_dim", default=facts.nope, why=CLASS)
     turning = positive(keys, "qk_rope_head_dim", default=facts.rope) or 0
-    keys.raw("head_dim", "qk_head_dim")  # copies of the two widths above; their sum is what counts
+    for copied in ("head_dim", "qk_head_dim"):  # copies of the two widths above; their sum is what counts
+        keys.raw(copied)
     interleaved = facts.interleaved
     if interleaved is None:
         interleaved = keys.flag("rope_interleave", default=True, why=CLASS)

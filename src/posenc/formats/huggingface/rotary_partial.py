@@ -22,7 +22,7 @@ from posenc.formats.huggingface.layers import FULL, kind, layer_count, part, pos
 from posenc.formats.huggingface.registry import family
 from posenc.formats.huggingface.rotary_decoders import windowed
 from posenc.records import Part
-from posenc.spec import Alibi, Rotary
+from posenc.spec import Alibi, Rotary, Unmodelled
 
 MROPE = {"mrope": "split", "sections": (8, 12, 12)}
 PARTIAL: Sequence[tuple[Decoder, str]] = (
@@ -93,9 +93,7 @@ def chatglm(keys: Keys, name: str = "model") -> tuple[Part, ...]:
     keys.flag("original_rope", default=None)
     keys.assume("partial_rotary_factor", 0.5, "fixed in modeling_chatglm.py")
     keys.assume("interleaved", True, "fixed in modeling_chatglm.py")
-    keys.notes.append(
-        "chatglm's code is not part of transformers; base = 10000 * rope_ratio is recalled, not re-read"
-    )
+    keys.notes.append("chatglm's code is not part of transformers; base = 10000 * rope_ratio is recalled, not re-read")
     rope = Rotary(width, rotary_dim=width // 2, interleaved=True, base=10000.0 * ratio)
     return uniform(keys, name, count, served, rope)
 
@@ -126,9 +124,14 @@ def qwen(keys: Keys, name: str = "model") -> tuple[Part, ...]:
     count = layer_count(keys, None)
     served = positive(keys, "seq_length", "max_position_embeddings")
     width = positive(keys, "kv_channels") or head_width(keys, known)
-    for switch in ("use_dynamic_ntk", "use_logn_attn"):
-        if keys.flag(switch, default=None):
-            keys.notes.append(
-                f"{switch} is true: beyond {served} positions this model's own code changes the attention"
-            )
-    return uniform(keys, name, count, served, encoded(keys, Decoder(), known, FULL, width, served))
+    beyond = [
+        Unmodelled(
+            what, note=f"{switch} is true: beyond {served} positions this model's own code changes the attention"
+        )
+        for switch, what in (
+            ("use_dynamic_ntk", "dynamic NTK of Qwen"),
+            ("use_logn_attn", "log-n scaled queries of Qwen"),
+        )
+        if keys.flag(switch, default=None)
+    ]
+    return uniform(keys, name, count, served, encoded(keys, Decoder(), known, FULL, width, served), *beyond)
