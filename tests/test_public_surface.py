@@ -12,16 +12,33 @@ import posenc
 
 
 def test_the_public_surface_is_exact():
-    assert sorted(posenc.__all__) == ["__version__", "cite", "diff", "frequencies", "inspect", "read", "report"]
+    assert sorted(posenc.__all__) == [
+        "__version__",
+        "check",
+        "cite",
+        "diff",
+        "frequencies",
+        "identify",
+        "inspect",
+        "plot",
+        "read",
+        "report",
+    ]
     assert {n for n in dir(posenc) if not n.startswith("_")} >= set(posenc.__all__) - {"__version__"}
 
 
-@pytest.mark.parametrize("name", [n for n in posenc.__all__ if n != "__version__"])
+@pytest.mark.parametrize("name", [n for n in posenc.__all__ if n not in ("__version__", "plot")])
 def test_every_name_is_a_function_with_that_name(name):
     function = getattr(posenc, name)
     assert callable(function)
     assert function.__name__ == name
     assert function.__doc__
+
+
+def test_plot_holds_the_report_s_figures():
+    names = {n for n in dir(posenc.plot) if not n.startswith("_")}
+    assert names == {"clocks", "heat", "ladder", "precision", "scaling", "similarity"}
+    assert all(getattr(posenc.plot, n).__doc__ for n in names)
 
 
 def test_an_unknown_name_is_an_attribute_error():

@@ -9,19 +9,25 @@ TYPE_CHECKING = False  # typing.TYPE_CHECKING without importing typing: this fil
 if TYPE_CHECKING:
     from posenc.analysis.citations import cite
     from posenc.analysis.comparison import diff
-    from posenc.analysis.inspection import inspect
+    from posenc.analysis.examining import inspect
+    from posenc.checker.checking import check
+    from posenc.checker.identifying import identify
     from posenc.formats.sources import read
     from posenc.formulas.scalings import frequencies
     from posenc.rendering.page import report
+    from posenc.rendering.plots import plot
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "cite", "diff", "frequencies", "inspect", "read", "report"]
+__all__ = ["__version__", "check", "cite", "diff", "frequencies", "identify", "inspect", "plot", "read", "report"]
 
 _HOMES = {
+    "check": "posenc.checker.checking",
     "cite": "posenc.analysis.citations",
     "diff": "posenc.analysis.comparison",
     "frequencies": "posenc.formulas.scalings",
-    "inspect": "posenc.analysis.inspection",
+    "identify": "posenc.checker.identifying",
+    "inspect": "posenc.analysis.examining",
+    "plot": "posenc.rendering.plots",
     "read": "posenc.formats.sources",
     "report": "posenc.rendering.page",
 }

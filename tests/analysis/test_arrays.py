@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from posenc.analysis.account import account
+from posenc.analysis.account import account, claims_about
 from posenc.analysis.arrays import is_own, own_table
 from posenc.errors import FormatError, ShapeError, SubjectError
 
@@ -123,3 +123,23 @@ def test_a_scaled_model_is_shown_before_and_after():
     assert found.before.y != found.decay.curve.y
     assert found.decay.limit is None
     assert account("rotary(128)").encodings[0].before is None
+
+
+def test_a_very_wide_encoding_is_inspected_and_not_analysed():
+    found = account("rotary(4098)")
+    assert found.encodings == ()
+    assert found.claims == ()
+    assert "wider than 4096 channels" in found.notes[0]
+
+
+@pytest.mark.parametrize("notation", ["rotary(2)", "rotary(4, schedule=explicit((0.0, 1.0)))"])
+def test_claims_are_examined_on_the_narrowest_encodings(notation):
+    assert len(claims_about(notation).claims) == 23
+
+
+@pytest.mark.parametrize(
+    "subject", ["alibi(6)", "none", "rotary(4, schedule=explicit((0.0, 0.0)))", "rotary(2050)", np.eye(3)], ids=str
+)
+def test_claims_need_something_that_turns(subject):
+    with pytest.raises(SubjectError, match="claims are examined"):
+        claims_about(subject)

@@ -85,7 +85,9 @@ def test_report(runner, tmp_path):
     path = tmp_path / "page.html"
     result = runner.invoke(app, ["report", "llama-3.1-8b", "rotary(6)", "-o", str(path)])
     assert (result.exit_code, result.stdout.strip()) == (0, str(path))
-    assert path.read_text().count("<h2>") == 2
+    page = path.read_text()
+    assert "Side by side" in page
+    assert all(f">{name}<" in page for name in ("Llama-3.1-8B", "rotary(6)"))
     told = json.loads(runner.invoke(app, ["report", "rotary(6)", "-o", str(path), "--json"]).stdout)
     assert (told["file"], len(told["models"])) == (str(path), 1)
 
@@ -223,6 +225,29 @@ def test_a_reader_that_goes_away_is_no_error():
     result = subprocess.run(["bash", "-c", f"{command}; echo ${{PIPESTATUS[0]}}"], capture_output=True, text=True)
     assert result.stderr == ""
     assert result.stdout.endswith("0\n")
+
+
+@pytest.mark.parametrize("where", [">/dev/full", ">&-"])
+@pytest.mark.parametrize("form", ["", "--json"])
+def test_an_output_that_cannot_be_written_is_one_line(where, form):
+    command = f"{sys.executable} -m posenc inspect 'rotary(6)' {form} {where}"
+    result = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    assert result.returncode == 2
+    assert result.stderr.startswith("posenc: the output can be written; got ")
+    assert result.stderr.count("\n") == 1
+
+
+def test_without_stderr_the_exit_code_remains():
+    result = subprocess.run(["bash", "-c", f"{sys.executable} -m posenc inspect 'rotary(7)' 2>&-"], capture_output=True)
+    assert (result.returncode, result.stdout) == (2, b"")
+
+
+def test_wavelengths_beyond_float64_are_no_numbers(runner):
+    result = runner.invoke(app, ["inspect", "rotary(8, base=1e32) >> linear(1e300)", "--json"])
+    (state,) = Inspection.model_validate_json(result.stdout).parts[0].encodings[0].spectrum.states
+    assert state.theta[0] == 1e-300
+    assert state.wavelength[0] == pytest.approx(2e300 * 3.141592653589793)
+    assert state.wavelength[1:] == (None, None, None)
 
 
 def test_an_interrupt_exits_130():

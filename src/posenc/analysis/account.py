@@ -17,15 +17,22 @@ from posenc.analysis.precision import precision_facts
 from posenc.analysis.subject import reading_of
 from posenc.analysis.symmetry import table_facts
 from posenc.analysis.wavelengths import wavelength_facts
+from posenc.errors import SubjectError
 from posenc.formulas.scalings import frequencies
 from posenc.formulas.similarities import similarity
 from posenc.formulas.spectrum import Frequencies, unscaled
-from posenc.records import thinned
+from posenc.records import Reading, spread
 from posenc.records.account import Account, Clock, EncodingAccount
+from posenc.records.analysis import Ledger
 from posenc.spec import Geometric, Learned, ModelPositions, Rotary, Sinusoidal, notation
+from posenc.spec.references import cited
 
 REACH = 2**17
 """Farthest distance drawn, unless the model serves less."""
+WIDEST = 2048
+"""Channels of an encoding that the claims are examined on; they make matrices of that size."""
+ANALYSED = 4096
+"""Channels of an encoding that is analysed: tables of thousands of rows are made of it."""
 SHOWN = 4
 """Encodings with frequencies that are analysed; the inspection has all."""
 ROWS = 512
@@ -57,7 +64,7 @@ def _model(subject: Any, claims: bool) -> Account:
     reading = reading_of(subject)
     found: list[EncodingAccount] = []
     notes: list[str] = []
-    ground: Ground | None = None
+    ground = _ground(reading) if claims else None
     tables: dict[str, np.ndarray] = {}
     for part in reading.parts:
         for encoding in part.positions.encodings:
@@ -70,24 +77,63 @@ def _model(subject: Any, claims: bool) -> Account:
             if len(found) == SHOWN:
                 notes.append(f"{notation(encoding)} ({part.name}): inspected, not analysed further.")
                 continue
+            if 2 * unscaled(encoding).pairs > ANALYSED:
+                notes.append(f"{notation(encoding)}: wider than {ANALYSED} channels; inspected, not analysed further.")
+                continue
             if unscaled(encoding).theta.ndim == 3:
                 notes.append(f"{notation(encoding)}: differs between heads; not analysed as one.")
                 continue
             found.append(analysed(part.name, part.positions, encoding))
             if isinstance(encoding, Sinusoidal):
                 tables[notation(encoding)] = _rows(frequencies(encoding))
-            if ground is None:
-                f = frequencies(encoding, part.positions.served)
-                ground = Ground(notation(encoding), f, trained=_seen(part.positions))
     return Account(
         name=reading.name,
         inspection=inspect(reading, similarity=False),
         encodings=tuple(found),
         permutation=permutation_facts(tables),
         mechanisms=side_by_side(),
-        claims=ledger(ground).claims if claims and ground else (),
+        claims=ledger(ground).claims if ground else (),
+        ground=ground.name if ground else None,
+        references=cited(reading.encodings()),
         notes=tuple(notes),
     )
+
+
+def claims_about(subject: Any = None) -> Ledger:
+    """Examine the claims on a model's first encoding with frequencies, or on the paper's sinusoid of width 512.
+
+    Args:
+        subject: anything :func:`posenc.read` takes; None for the paper's.
+
+    Raises:
+        PosencError: the subject cannot be read.
+        SubjectError: it has no frequencies.
+
+    >>> claims_about("rotary(6)").subject
+    'rotary(6)'
+    """
+    if subject is None:
+        return ledger()
+    if is_own(subject):
+        raise SubjectError("claims are examined on a model or an encoding with frequencies", "a table or a function")
+    reading = reading_of(subject)
+    ground = _ground(reading)
+    if ground is None:
+        raise SubjectError(
+            f"claims are examined on an encoding with at most {WIDEST} channels that turn, the same for all heads",
+            ", ".join(map(notation, reading.encodings())) or "no encoding",
+        )
+    return ledger(ground)
+
+
+def _ground(reading: Reading) -> Ground | None:
+    for part in reading.parts:
+        for encoding in part.positions.encodings:
+            if isinstance(encoding, Rotary | Sinusoidal) and unscaled(encoding).theta.ndim < 3:
+                f = frequencies(encoding, part.positions.served)
+                if f.fused.any() and 2 * f.pairs <= WIDEST:  # pairs that all stand still say nothing about turning
+                    return Ground(notation(encoding), f, trained=_seen(part.positions))
+    return None
 
 
 def analysed(part: str, at: ModelPositions, encoding: Rotary | Sinusoidal) -> EncodingAccount:
@@ -104,7 +150,7 @@ def analysed(part: str, at: ModelPositions, encoding: Rotary | Sinusoidal) -> En
         layers=None if encoding in at.input else using,
         waves=wavelength_facts(after, lengths, before=before, seen=seen),
         decay=decay_facts(after, max(reach, 2), base=None if scaled else _base(encoding)),
-        before=thinned(np.arange(reach + 1), similarity(before, 0, reach + 1), 1024) if scaled else None,
+        before=spread(np.arange(reach + 1), similarity(before, 0, reach + 1), 2048) if scaled else None,
         precision=precision_facts(after, reach),
         clocks=clocks(after),
         table=table_facts(_rows(after)),

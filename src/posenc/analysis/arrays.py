@@ -11,25 +11,16 @@ from typing import Any
 
 import numpy as np
 
+from posenc.analysis.ownership import is_own, reference
 from posenc.analysis.symmetry import as_table
 from posenc.errors import FormatError, PosencError, ShapeError, SubjectError
+
+__all__ = ["is_own", "own_table"]
 
 LARGEST = 2**27
 """Entries of a table that is examined."""
 ROWS = 512
 """Rows that a function is asked for."""
-
-
-def is_own(subject: Any) -> bool:
-    """Whether a subject is somebody's own table or function: an array, a callable, ``.npy``, ``module:name``.
-
-    >>> is_own("table.npy"), is_own("my_module:encoding"), is_own("llama-3.1-8b")
-    (True, True, False)
-    """
-    if isinstance(subject, str | Path):
-        text = str(subject)
-        return text.endswith((".npy", ".npz")) or _reference(text) is not None
-    return isinstance(subject, np.ndarray) or (callable(subject) and not hasattr(subject, "kind"))
 
 
 def own_table(subject: Any) -> tuple[str, np.ndarray]:
@@ -46,22 +37,13 @@ def own_table(subject: Any) -> tuple[str, np.ndarray]:
     """
     if isinstance(subject, str | Path):
         text = str(subject)
-        found = _reference(text)
+        found = reference(text)
         if found is not None:
             return text, _called(_imported(*found), text)
         return Path(text).name, _loaded(Path(text))
     if isinstance(subject, np.ndarray):
         return "array", as_table(subject)
     return getattr(subject, "__name__", type(subject).__name__), _called(subject, repr(subject))
-
-
-def _reference(text: str) -> tuple[str, str] | None:
-    """``module:name`` or ``path/file.py:name`` in two, if the text is one."""
-    module, colon, name = text.rpartition(":")
-    if not colon or not name.isidentifier() or not module:
-        return None
-    plain = all(part.isidentifier() for part in module.split("."))
-    return (module, name) if plain or module.endswith(".py") else None
 
 
 def _loaded(path: Path) -> np.ndarray:

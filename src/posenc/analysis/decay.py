@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from posenc.formulas.similarities import continuous_limit, first_below, similarity, similarity_at
+from posenc.formulas.ranges import first_below
+from posenc.formulas.similarities import continuous_limit, similarity, similarity_at
 from posenc.formulas.spectrum import Frequencies
-from posenc.records import Curve, thinned
+from posenc.records import Curve, spread
 from posenc.records.analysis import DecayFacts, Extreme, Quantity
 from posenc.shapes import Float
 
@@ -16,7 +17,7 @@ LOBE = 0.5
 FARTHEST = 2**20
 
 
-def decay_facts(frequencies: Frequencies, reach: int, *, base: float | None = None, points: int = 1024) -> DecayFacts:
+def decay_facts(frequencies: Frequencies, reach: int, *, base: float | None = None, points: int = 2048) -> DecayFacts:
     """Evaluate ``kappa(D)`` for every D in 0..reach and say what it does.
 
     Args:
@@ -37,10 +38,10 @@ def decay_facts(frequencies: Frequencies, reach: int, *, base: float | None = No
     still = float((~turning).mean())
     return DecayFacts(
         reach=reach,
-        curve=thinned(at, kappa, points),
+        curve=spread(at, kappa, points),
         limit=limit,
         limit_gap=gap,
-        envelope=thinned(*_corners(at, envelope(kappa)), points),
+        envelope=spread(*_corners(at, envelope(kappa)), points),
         first_negative=_first_negative(frequencies, kappa, reach),
         first_rise=_first_rise(kappa),
         minimum=_extreme(int(kappa.argmin()), kappa),
@@ -116,7 +117,7 @@ def _limit(frequencies: Frequencies, reach: int, base: float | None, points: int
     limit = continuous_limit(at, base)
     gap = np.abs(limit - similarity_at(frequencies, at))
     worst = int(gap.argmax())
-    return thinned(at, limit, points), Quantity(
+    return spread(at, limit, points), Quantity(
         value=float(gap[worst]), error=ERROR, note=f"largest of {len(at)} distances, at D = {at[worst]}"
     )
 

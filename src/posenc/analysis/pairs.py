@@ -91,13 +91,20 @@ def along(f: Frequencies) -> Array:
 
 
 def wavelengths(theta: Array) -> list[float | None]:
-    """Positions per turn; None for a pair that does not turn."""
-    return [float(2 * np.pi / abs(t)) if t else None for t in theta]
+    """Positions per turn; None for a pair that does not turn, or so little that the number overflows."""
+    return _quotients(np.full(len(theta), 2 * np.pi), np.abs(theta))
 
 
 def ratios(unscaled: Array, theta: Array) -> list[float | None]:
     """Wavelength after over before; None where either does not turn."""
-    return [float(u / t) if u and t else None for u, t in zip(unscaled, theta, strict=True)]
+    return _quotients(unscaled, theta)
+
+
+def _quotients(above: Array, below: Array) -> list[float | None]:
+    """``above / below``; None where it is no finite positive number."""
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        quotient = above / below
+    return [float(q) if q and np.isfinite(q) else None for q in quotient]
 
 
 def bands(ratio: list[float | None], factor: float | None) -> tuple[Band, ...]:

@@ -9,7 +9,8 @@ from posenc.records import thinned
 from posenc.records.analysis import Quantity, TableFacts
 from posenc.shapes import Float
 
-HEAT = 64
+HEAT = 128
+"""Rows and columns of the pictures."""
 EXAMINED = 2048
 
 
@@ -46,7 +47,7 @@ def table_facts(table: np.ndarray) -> TableFacts:
         entropy_rank=Quantity(value=entropy_rank(singular), note="exp of the entropy of the singular values"),
         shift_error=Quantity(value=shift_error(head), note="largest residual of the best linear map from m to m + 1"),
         kernel=thinned(np.arange(n), means / (means[0] or 1.0)),
-        heat=_image(kernel),
+        heat=_image(kernel[:HEAT, :HEAT]),
         table=_image(head),
     )
 
@@ -132,6 +133,8 @@ def shift_matrix(theta: Float[np.ndarray, " pairs"], step: float) -> Float[np.nd
 
 
 def _image(matrix: np.ndarray) -> tuple[tuple[float, ...], ...]:
-    rows = np.unique(np.linspace(0, matrix.shape[0] - 1, HEAT).astype(int))
+    """The first rows one by one (every n-th would show slow waves that are not there), columns spread, 4 digits."""
     columns = np.unique(np.linspace(0, matrix.shape[1] - 1, HEAT).astype(int))
-    return tuple(tuple(float(v) for v in row) for row in np.round(matrix[np.ix_(rows, columns)], 4))
+    largest = float(np.abs(matrix).max())
+    digits = 4 - int(np.floor(np.log10(largest))) if largest > 0 else 0
+    return tuple(tuple(row) for row in np.round(matrix[:HEAT, columns], digits).tolist())

@@ -13,7 +13,20 @@ from typing import Any
 
 import typer
 
-from posenc.cli import checking, citing, claiming, comparing, converting, environment, exporting, identifying, inspecting, listing, reporting
+from posenc.cli import (
+    base,
+    checking,
+    citing,
+    claiming,
+    comparing,
+    converting,
+    environment,
+    exporting,
+    identifying,
+    inspecting,
+    listing,
+    reporting,
+)
 from posenc.cli.output import complain
 
 app = typer.Typer(
@@ -35,6 +48,7 @@ app.command("identify")(identifying.identify)
 app.command("cite")(citing.cite)
 app.command("report")(reporting.report)
 app.command("claims")(claiming.claims)
+app.command("min-base")(base.min_base)
 app.command("convert-weights")(converting.convert_weights)
 app.command("golden")(exporting.golden)
 app.command("env")(environment.env)

@@ -1,4 +1,4 @@
-"""``posenc report``: one HTML page about one or several models."""
+"""``posenc report``: one HTML page about one or several models, tables or functions."""
 
 from __future__ import annotations
 
@@ -7,25 +7,41 @@ from typing import Annotated
 
 import typer
 
-from posenc.cli.output import JSON, MODELS, as_json, write
+from posenc.cli.output import JSON, SUBJECTS, as_json, write
 
 
 def report(
-    models: Annotated[list[str], MODELS],
+    models: Annotated[list[str], SUBJECTS],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write the page.")] = Path(
         "report.html"
     ),
+    figures: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Also write every figure there, as SVG and PNG.")
+    ] = None,
+    attention: Annotated[
+        str | None,
+        typer.Option(metavar="SENTENCE", help="Also decompose every model's first attention layer on it."),
+    ] = None,
     json: Annotated[bool, JSON] = False,
 ) -> None:
     """Write an HTML page about one or more models.
 
-    One self-contained file with formulas, tables and figures; several models stand side by side. Exit code 1 if the
-    mathematics of one is wrong as executed.
+    One self-contained file: what each encoding is, what follows from it, where it breaks, what was assumed, figures
+    that move, the claims ledger, the papers; several models are compared at the top. Exit code 1 if the mathematics of
+    one is wrong as executed.
     """
-    from posenc.analysis import inspection
+    from posenc.analysis.account import account
     from posenc.rendering import page
 
-    records = [inspection.inspect(model) for model in models]
-    written = page.write(records, output)
-    write(as_json({"file": str(written), "models": [r.model_dump() for r in records]}) if json else str(written))
-    raise typer.Exit(1 if any(record.faults for record in records) else 0)
+    accounts = [account(model) for model in models]
+    decomposed = {}
+    if attention is not None:
+        from posenc.analysis.decomposition import decompose
+
+        decomposed = {n: decompose(model, attention) for n, model in enumerate(models)}
+    written = page.write(accounts, output, figures, decomposed)
+    if json:
+        write(as_json({"file": str(written), "models": [found.model_dump(mode="json") for found in accounts]}))
+    else:
+        write(str(written))
+    raise typer.Exit(1 if any(found.inspection and found.inspection.faults for found in accounts) else 0)

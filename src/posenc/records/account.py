@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from posenc.records.analysis import (
     Claim,
     DecayFacts,
@@ -14,6 +16,7 @@ from posenc.records.analysis import (
 )
 from posenc.records.base import Curve, Record
 from posenc.records.inspection import Inspection
+from posenc.spec.references import Reference
 
 
 class Clock(Fact):
@@ -69,6 +72,8 @@ class Account(Record):
         permutation: what attention knows of order; with this encoding where it is additive.
         mechanisms: the comparison of mechanisms.
         claims: the claims ledger on this ground.
+        ground: what the claims were examined on; None without claims.
+        references: the papers behind the configuration.
         notes: what could not be computed, and why.
     """
 
@@ -79,4 +84,14 @@ class Account(Record):
     permutation: PermutationFacts | None = None
     mechanisms: tuple[SideBySide, ...] = ()
     claims: tuple[Claim, ...] = ()
+    ground: str | None = None
+    references: tuple[Reference, ...] = ()
     notes: tuple[str, ...] = ()
+
+    def _repr_html_(self) -> str:
+        """The report's section of this subject, for notebooks."""
+        from importlib import import_module
+
+        # Records are below rendering and do not import it: the page is looked up by name when a notebook asks for it.
+        page: Any = import_module("posenc.rendering.page")
+        return str(page.notebook(self))

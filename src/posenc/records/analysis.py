@@ -127,7 +127,8 @@ class TableFacts(Record):
         entropy_rank: exponential of the entropy of the normalised singular values.
         shift_error: largest residual of the best linear map from row m to row m + 1.
         kernel: mean of K along each diagonal over the mean of the main one.
-        heat: K for the heat map, at most 64 x 64, to 4 decimals, row major.
+        heat: K of the first rows for the heat map, at most 128 x 128, to 4 digits, row major.
+        table: the first rows themselves, at most 128, and at most 128 columns spread over the width.
     """
 
     rows: int

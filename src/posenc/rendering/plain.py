@@ -50,3 +50,13 @@ def spans(runs: tuple[tuple[int, int], ...]) -> str:
     '0-4, 6'
     """
     return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+
+
+def slug(text: str, limit: int = 60) -> str:
+    """Text as a part of a file name: ASCII letters, digits, dots and hyphens only.
+
+    >>> slug("../Phi 3.5<mini>"), slug("位置")
+    ('phi-3.5-mini', 'subject')
+    """
+    kept = "".join(c if c.isascii() and (c.isalnum() or c == ".") else "-" for c in text.lower())
+    return "-".join(filter(None, kept.strip("-.").split("-")))[:limit].strip("-.") or "subject"

@@ -7,11 +7,12 @@ import numpy as np
 from posenc.analysis.decay import ERROR, local_maxima, main_lobe
 from posenc.analysis.ledger.ground import Ground, paired_table
 from posenc.analysis.ledger.rotation import pair_is_relative, paired_is_rotation, shift_is_linear
-from posenc.analysis.ledger.verdict import Found
+from posenc.analysis.ledger.verdict import Found, tiny
 from posenc.analysis.precision import distinct_rows, rounded
 from posenc.analysis.symmetry import energy_rank, numerical_rank
+from posenc.formulas.ranges import first_below
 from posenc.formulas.scalings import frequencies
-from posenc.formulas.similarities import first_below, similarity
+from posenc.formulas.similarities import similarity
 from posenc.formulas.spectrum import Frequencies
 from posenc.spec import Rotary, Sinusoidal
 
@@ -33,10 +34,10 @@ def never_collide(g: Ground) -> Found:
     return Found(
         "holds within stated bounds" if unit and real < 1e-9 else "counterexample",
         f"Integer positions in exact arithmetic: true even for one clock, since 2 pi is irrational. Real positions: at "
-        f"2000 pi the row of position 0 returns (d = 8, to {real:.0e}). bfloat16 positions: 257 becomes {positions}; "
+        f"2000 pi the row of position 0 returns (d = 8, to {tiny(real)}). bfloat16 positions: 257 becomes {positions}; "
         f"bfloat16 table, d = 2: row {repeat} equals row {twin}; d = 16: {wide} of 8192 rows differ. "
         f"Near-return of {g.name} within {REACH}: kappa({best}) = {kappa[best]:.4f}.",
-        f"整数位置、精确算术：成立，一个钟就够，因为 2π 是无理数。实数位置：2000π 处重现位置 0 的行（d = 8，误差 {real:.0e}）。"
+        f"整数位置、精确算术：成立，一个钟就够，因为 2π 是无理数。实数位置：2000π 处重现位置 0 的行（d = 8，误差 {tiny(real)}）。"
         f"bfloat16 位置：257 变成 {positions}；bfloat16 表 d = 2：第 {repeat} 行等于第 {twin} 行；d = 16：8192 行中有 {wide} 行互异。"
         f"{g.name} 在 {REACH} 内最接近的重现：kappa({best}) = {kappa[best]:.4f}。",
         {"repeat": float(repeat or -1), "twin": float(twin), "real": real, "alias": float(best)},
@@ -87,15 +88,16 @@ def even_scales(g: Ground) -> Found:
     theta = np.abs(g.theta[g.theta != 0])
     ratio = theta[:-1] / theta[1:]
     spread = float(np.ptp(np.log(ratio))) if len(ratio) > 1 else 0.0
+    step = float(ratio.mean()) if len(ratio) else 1.0  # a single frequency has no neighbour
     base = g.frequencies.base
     end = "" if base is None else f" The last is {theta[-1]:.4g}, where 1/base is {1 / base:.4g}."
     end_zh = "" if base is None else f" 末项为 {theta[-1]:.4g}，而 1/底数 为 {1 / base:.4g}。"
     short = base is not None and theta[-1] > 1 / base * (1 + 1e-9)
     return Found(
         ("holds within stated bounds" if short else "exact") if spread < 1e-9 else "counterexample",
-        f"Neighbouring frequencies have a ratio of {ratio.mean():.5f}, spread of its logarithm {spread:.0e}.{end} "
+        f"Neighbouring frequencies have a ratio of {step:.5f}, spread of its logarithm {tiny(spread)}.{end} "
         "An arithmetic schedule puts nine tenths of its pairs into the top decade.",
-        f"相邻频率之比为 {ratio.mean():.5f}，其对数的极差为 {spread:.0e}。{end_zh} 等差频率有九成落在最高的十倍区间。",
+        f"相邻频率之比为 {step:.5f}，其对数的极差为 {tiny(spread)}。{end_zh} 等差频率有九成落在最高的十倍区间。",
         {"spread": spread, "last": float(theta[-1])},
     )
 
@@ -152,9 +154,9 @@ def local_and_global(g: Ground) -> Found:
     waves = np.sort(g.frequencies.wavelengths[np.isfinite(g.frequencies.wavelengths)])
     return Found(
         "needs training",
-        f"Measured: wavelengths run from {waves[0]:.2f} to {waves[-1]:.3g} positions. What a model puts into which pairs "
+        f"Measured: wavelengths run from {waves[0]:.2f} to {waves[-1]:,.0f} positions. What a model puts into which pairs "
         "shows only when bands are removed from a trained one.",
-        f"可测的是：波长从 {waves[0]:.2f} 到 {waves[-1]:.3g} 个位置。模型把什么放进哪些对，要在训练好的模型里去掉频段才看得出。",
+        f"可测的是：波长从 {waves[0]:.2f} 到 {waves[-1]:,.0f} 个位置。模型把什么放进哪些对，要在训练好的模型里去掉频段才看得出。",
         {"shortest": float(waves[0]), "longest": float(waves[-1])},
     )
 
@@ -191,14 +193,14 @@ def captures_seasons(g: Ground) -> Found:
 
 def fourier_basis(g: Ground) -> Found:
     """22: a basis of 512 positions would have rank 512."""
-    rows = g.dim
+    rows = min(g.dim, 1024)
     singular = np.linalg.svd(g.table(np.arange(rows), g.theta), compute_uv=False)
-    rank = numerical_rank(singular, (rows, rows))
+    rank = numerical_rank(singular, (rows, g.dim))
     return Found(
         "refuted" if rank < rows else "holds within stated bounds",
-        f"{rows} rows of {rows} columns have numerical rank {rank}; 99 % of the energy is in {energy_rank(singular)} "
+        f"{rows} rows of {g.dim} columns have numerical rank {rank}; 99 % of the energy is in {energy_rank(singular)} "
         "directions. A Fourier basis has full rank.",
-        f"{rows} 行 {rows} 列的表，数值秩为 {rank}；99 % 的能量在 {energy_rank(singular)} 个方向上。傅里叶基是满秩的。",
+        f"{rows} 行 {g.dim} 列的表，数值秩为 {rank}；99 % 的能量在 {energy_rank(singular)} 个方向上。傅里叶基是满秩的。",
         {"rank": float(rank), "energy rank": float(energy_rank(singular))},
     )
 

@@ -16,3 +16,12 @@ class Found:
     evidence: str
     evidence_zh: str
     numbers: dict[str, float] = field(default_factory=dict)
+
+
+def tiny(value: float) -> str:
+    """A rounding error with one digit; 0 is 0.
+
+    >>> tiny(2.4e-13), tiny(0.0)
+    ('2e-13', '0')
+    """
+    return f"{value:.0e}" if value else "0"

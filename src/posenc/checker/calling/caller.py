@@ -1,0 +1,136 @@
+"""One guarded call: output swallowed, inputs watched, every exception one line."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from posenc.checker.calling.library import Library, plain
+from posenc.errors import PosencError, SubjectError
+
+MOST = 2**27
+"""Numbers in one answer of a subject."""
+
+
+class Misshapen(SubjectError):  # noqa: N818 - it is an answer of the wrong shape, told like any other
+    """The subject answered without complaint, in another shape than was asked for."""
+
+
+@dataclass
+class Caller:
+    """Calls a subject with arrays of its library.
+
+    Args:
+        function: the subject.
+        library: its arrays.
+        printed: characters the subject wrote to stdout or stderr.
+        changed: roles of inputs that the subject changed in place.
+        calls: how often it was called.
+    """
+
+    function: Callable[..., Any]
+    library: Library
+    printed: int = 0
+    changed: set[str] = field(default_factory=set)
+    calls: int = 0
+
+    def __call__(self, by_name: dict[str, Any], *by_position: Any) -> Any:
+        """Call it; arguments named ``#i`` are given by position.
+
+        Raises:
+            SubjectError: it raised; the message names the exception.
+        """
+        ordered = [v for k, v in sorted(by_name.items()) if k.startswith("#")]
+        named = {k: v for k, v in by_name.items() if not k.startswith("#")}
+        watched = {k: (v, _copy(v)) for k, v in by_name.items()}
+        out = io.StringIO()
+        self.calls += 1
+        try:
+            with (
+                contextlib.redirect_stdout(out),
+                contextlib.redirect_stderr(out),
+                warnings.catch_warnings(),
+                _no_gradients(self.library.name),
+            ):
+                warnings.simplefilter("ignore")
+                result = self.function(*by_position, *ordered, **named)
+        except (PosencError, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            raise SubjectError("the subject runs", f"{type(error).__name__}: {_said(error)}") from None
+        finally:
+            self.printed += len(out.getvalue())
+        for name, (now, before) in watched.items():
+            if before is not None and not _equal(now, before):
+                self.changed.add(name)
+        return result
+
+
+def why(error: PosencError) -> str:
+    """The reason inside an error that wraps another: what the subject raised, else the whole line."""
+    return str(error.seen) if error.rule == "the subject runs" and error.seen else str(error)
+
+
+def _said(error: BaseException) -> str:
+    try:
+        return str(error).strip().split("\n")[0][:200]
+    except Exception:
+        return "<no message>"
+
+
+def _copy(value: Any) -> np.ndarray | None:
+    if getattr(value, "shape", None) is None or not hasattr(value, "dtype"):
+        return None
+    try:
+        return plain(value).copy()
+    except Exception:
+        return None
+
+
+def _equal(now: Any, before: np.ndarray) -> bool:
+    try:
+        return bool(np.array_equal(plain(now), before, equal_nan=before.dtype.kind != "i"))
+    except Exception:
+        return True
+
+
+@contextlib.contextmanager
+def _no_gradients(name: str) -> Any:
+    if name != "torch":
+        yield
+        return
+    import torch
+
+    with torch.no_grad():
+        yield
+
+
+def parts(result: Any) -> list[np.ndarray]:
+    """The arrays of a result: one, or those of a tuple, list, dict or a record with fields.
+
+    Raises:
+        SubjectError: there is none.
+    """
+    if isinstance(result, dict):
+        result = list(result.values())
+    if isinstance(result, tuple | list) and not _numbers(result):
+        found = [plain(each) for each in result if each is not None]
+    else:
+        found = [plain(result)]
+    if not found:
+        raise SubjectError("the subject returns arrays", type(result).__name__)
+    if sum(each.size for each in found) > MOST:
+        raise SubjectError(f"an answer has at most {MOST} numbers", [each.shape for each in found])
+    return found
+
+
+def _numbers(result: Any, depth: int = 0) -> bool:
+    if depth > 8 or not len(result):
+        return False
+    return all(isinstance(v, int | float) or (isinstance(v, list) and _numbers(v, depth + 1)) for v in result)

@@ -1,0 +1,81 @@
+"""Making an instance of a class from what is known: the constructor's parameters by their names."""
+
+from __future__ import annotations
+
+import inspect as signatures
+from typing import Any
+
+from posenc.checker.calling.caller import Caller
+from posenc.checker.calling.hints import Hints
+from posenc.checker.calling.library import library
+from posenc.checker.calling.roles import ROLE_OF
+from posenc.errors import SubjectError
+from posenc.spec import Rotary
+
+
+def constructed(cls: type, hints: Hints, notes: list[str] | None = None) -> Any:
+    """An instance with the wanted encoding's numbers; modules are put in evaluation mode.
+
+    Raises:
+        SubjectError: a required parameter has no value that is known, or the constructor raises.
+    """
+    given, unknown = arguments_for(cls, hints)
+    if unknown:
+        raise SubjectError(
+            f"{cls.__name__} can be constructed from the wanted encoding", f"no value for {', '.join(unknown)}",
+            "Hand over an instance, or a function that makes one.",
+        )  # fmt: skip
+    made = Caller(cls, library("numpy"))(given)
+    if notes is not None:
+        shown = ", ".join(f"{k}={v!r}" for k, v in given.items())
+        notes.append(f"constructed as {cls.__name__}({shown})")
+    return quiet(made)
+
+
+def quiet(made: Any) -> Any:
+    """A module in evaluation mode."""
+    evaluate = getattr(made, "eval", None)
+    if callable(evaluate) and hasattr(made, "parameters"):
+        evaluate()
+    return made
+
+
+def arguments_for(cls: type, hints: Hints) -> tuple[dict[str, Any], list[str]]:
+    """Arguments by name, and the required ones without a value.
+
+    Raises:
+        SubjectError: the constructor's parameters cannot be read.
+    """
+    try:
+        parameters = signatures.signature(cls).parameters.values()
+    except (TypeError, ValueError):
+        raise SubjectError("the constructor's parameters can be read", cls.__name__) from None
+    e = hints.encoding
+    given: dict[str, Any] = {}
+    unknown: list[str] = []
+    for p in parameters:
+        if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
+            continue
+        role, required = ROLE_OF.get(p.name.lower()), p.default is p.empty
+        if role == "dim":
+            given[p.name] = (
+                e.rotary_dim if isinstance(e, Rotary) and "rotary" in p.name.lower() else _width(e, hints, p.name)
+            )
+        elif role == "length" and required:
+            given[p.name] = hints.length
+        elif role in ("base", "heads", "buckets", "max_distance", "interleaved", "not_interleaved") and (
+            required or e is not None
+        ):
+            given[p.name] = hints.fixed(role, _width(e, hints, p.name))
+        elif role == "dropout":
+            given[p.name] = 0.0
+        elif required:
+            unknown.append(p.name)
+    return given, unknown
+
+
+def _width(e: Any, hints: Hints, name: str) -> int:
+    """Rotary modules take the rotated width where they take one; a model's width only where the name says so."""
+    if isinstance(e, Rotary):
+        return e.head_dim if "head" in name else e.rotary_dim
+    return hints.dims[0]

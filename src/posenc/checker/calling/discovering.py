@@ -1,0 +1,135 @@
+"""Finding out how a subject is called: libraries, roles, widths, layouts, tried in order until one makes sense."""
+
+from __future__ import annotations
+
+import inspect as signatures
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from posenc.checker.boxes import Box
+from posenc.checker.calling.adapter import adapted
+from posenc.checker.calling.attending import attention_box
+from posenc.checker.calling.bound import Bound
+from posenc.checker.calling.caller import Caller, why
+from posenc.checker.calling.hints import Hints
+from posenc.checker.calling.library import library, spoken
+from posenc.checker.calling.roles import bindings, signature_of
+from posenc.checker.calling.rotations import rotation_box
+from posenc.checker.calling.tables import made_box, scores_box
+from posenc.errors import PosencError, SubjectError
+
+METHODS = ("rotate_queries_or_keys", "rotate_queries_and_keys", "apply_rotary_emb", "apply_rotary", "rotate")
+"""Methods of an instance that turn queries and keys, before its call."""
+MOST_TRIES = 240
+
+
+def discover(subject: Any, hints: Hints) -> tuple[Box, str, Caller | None]:
+    """A box for a callable, and the convention in words.
+
+    Raises:
+        SubjectError: no convention works; the message says what was tried.
+    """
+    box = adapted(subject, hints)
+    if box is not None:
+        return box, f"{type(subject).__name__} speaks the adapter protocol", None
+    failures: list[str] = []
+    tries = 0
+    for bound in _ways(subject, hints):
+        tries += 1
+        if tries > MOST_TRIES:
+            break
+        try:
+            made, words = _box(bound)
+        except PosencError as error:
+            failures.append(f"as ({', '.join(bound.roles.values())}): {why(error)}")
+            continue
+        if not _wanted(made, hints):
+            failures.append(
+                f"{', '.join(bound.roles.values())}: a {type(made).__name__.lower()}, which the wanted {hints.wants} is not"
+            )
+            continue
+        return made, words, bound.caller
+    told = "; ".join(dict.fromkeys(failures[:3])) or "it takes nothing that is known"
+    raise SubjectError(
+        "the subject can be called in a known way", told,
+        "Say how with --call (e.g. 'x, positions') and --layout (e.g. bthd), or wrap it in a function f(x, positions).",
+    )  # fmt: skip
+
+
+def _box(bound: Bound) -> tuple[Box, str]:
+    if bound.has("q", "k", "v"):
+        return attention_box(bound)
+    if bound.has("scores"):
+        return scores_box(bound)
+    if bound.has("x", "positions") and not bound.has("cos"):
+        try:
+            return rotation_box(bound)
+        except PosencError as first:
+            try:
+                return made_box(bound)  # x only says which dtype and device are wanted
+            except PosencError:
+                raise first from None
+    if bound.has("x") or bound.has("q"):
+        return rotation_box(bound)
+    return made_box(bound)
+
+
+def _wanted(box: Box, hints: Hints) -> bool:
+    """Whether a box is of a kind that the wanted encoding can be compared with."""
+    kind = type(box).__name__
+    right = {
+        "rotary": ("Turning", "CosSin", "Vector", "Attention"),
+        "sinusoidal": ("Rows", "Vector", "CosSin"),
+        "learned": ("Rows",),
+        "seasonal": ("Rows",),
+        "adjusted": ("Rows",),
+        "alibi": ("Bias", "Vector", "Attention"),
+        "t5_bias": ("Bias", "Buckets", "Attention"),
+    }.get(hints.wants or "", ())
+    return not right or kind in right
+
+
+def _ways(subject: Any, hints: Hints) -> Iterator[Bound]:
+    """Every callable of a subject, with every library, binding and width."""
+    for function in _callables(subject):
+        signature = signature_of(function)
+        names = (hints.library,) if hints.library else spoken(function)
+        for name in names:
+            try:
+                speaks = library(name, hints.dtype)
+            except SubjectError:
+                continue
+            for roles in bindings(signature, hints.call):
+                if roles:
+                    for dim in widths(subject, hints):
+                        yield Bound(Caller(function, speaks), roles, hints, dim)
+
+
+def _callables(subject: Any) -> Iterator[Callable[..., Any]]:
+    if not signatures.isroutine(subject) and not isinstance(subject, type):
+        for name in METHODS:
+            method = getattr(subject, name, None)
+            if callable(method):
+                yield method
+    if callable(subject):
+        yield subject
+
+
+def widths(subject: Any, hints: Hints) -> tuple[int, ...]:
+    """Widths to try: the wanted ones, then those the subject mentions, then usual ones."""
+    if hints.encoding is not None:
+        return hints.dims
+    mentioned = []
+    for name in ("head_dim", "dim", "d_model", "embedding_dim", "hidden_size", "rotary_dim", "channels"):
+        value = getattr(subject, name, None)
+        if isinstance(value, int) and not isinstance(value, bool) and 1 < value < 2**16:
+            mentioned.append(value)
+    for name in ("inv_freq", "freqs", "theta"):
+        shape = getattr(getattr(subject, name, None), "shape", None)
+        if shape is not None and len(shape) == 1:
+            mentioned.append(2 * int(shape[0]))
+    for name in ("pe", "pos_encoding", "position_encoding", "weight", "pos_table", "encoding"):
+        shape = getattr(getattr(subject, name, None), "shape", None)
+        if shape is not None and len(shape) >= 2:
+            mentioned.append(int(shape[-1]))
+    return tuple(dict.fromkeys([*mentioned, *hints.dims]))

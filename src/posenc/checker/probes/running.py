@@ -1,0 +1,39 @@
+"""Which probes fit a subject, run one after the other; none of them can stop the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from posenc.checker.boxes import Box
+from posenc.checker.gathering import Gathered
+from posenc.checker.probes import dtypes, exporting, history, lengths, modules, shapes, splits  # noqa: F401 - each registers
+from posenc.checker.probes.registry import PROBES, Probed
+from posenc.errors import PosencError
+
+
+def run_probes(
+    notes: Gathered, loaded: Any, value: Any, box: Box, encoding: Any, hints: Any, served: int | None
+) -> None:
+    """Run every probe that fits; what a probe cannot do is said."""
+    probed = Probed(loaded, value, box, encoding, hints, served)
+    for probe in PROBES:
+        if not isinstance(box, probe.boxes):
+            continue
+        _guarded(notes, probe.name, lambda probe=probe: probe.run(notes, probed))  # type: ignore[misc]
+
+
+def _guarded(notes: Gathered, name: str, run: Callable[[], Any]) -> None:
+    try:
+        why = run()
+    except PosencError as error:
+        notes.skipped(name, str(error)[:240])
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except Exception as error:  # a hostile subject must not take the report with it
+        notes.skipped(name, f"{type(error).__name__}: {str(error)[:160]}")
+    else:
+        if isinstance(why, str):
+            notes.skipped(name, why)
+        else:
+            notes.ran(name)

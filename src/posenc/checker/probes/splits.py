@@ -1,0 +1,88 @@
+"""One pass against a prefill and single tokens: offsets and caches."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from posenc.checker.boxes import CosSin, Rows, Turning
+from posenc.checker.calling.bound import Bound
+from posenc.checker.calling.caller import Caller, parts
+from posenc.checker.calling.roles import signature_of
+from posenc.checker.calling.rotations import as_layout, from_layout
+from posenc.checker.gathering import Gathered
+from posenc.checker.probes.again import apart, bound_of
+from posenc.checker.probes.registry import Probed, probe
+from posenc.checker.recovery.angles import standing
+from posenc.errors import PosencError
+from posenc.records.finding import Evidence, FirstWrong, Recovered
+
+
+@probe("prefill and decode", Turning, Rows)
+def splits(notes: Gathered, p: Probed) -> str | None:
+    """Every split of 11 tokens into a prefill and single tokens, by the offset the subject takes."""
+    bound = bound_of(p)
+    if bound is None or p.box.calls.get("form"):
+        return "positions are given with every call"
+    name = next((q.name for q in signature_of(bound.caller.function).parameters if q.role == "offset"), None)
+    if name is None:
+        return "the subject takes no offset"
+    layout = p.box.calls["layout"]
+    again = Bound(Caller(bound.caller.function, bound.library), {**bound.roles, name: "offset"}, bound.hints, bound.dim)
+    inputs = [role for role in ("q", "k", "x") if again.has(role)]
+    n = 11
+    x = np.random.default_rng(2).normal(size=(1, n, bound.dim))
+
+    def run(part: np.ndarray, offset: int) -> np.ndarray:
+        given = {role: bound.library.array(as_layout(layout, part)) for role in inputs}
+        if again.has("length"):
+            given["length"] = part.shape[1]
+        return from_layout(layout, parts(again.call(**given, offset=offset))[0], part.shape)[0]
+
+    whole = run(x, 0)
+    for cut in (1, 4, 7):
+        pieces = [run(x[:, :cut], 0), *(run(x[:, i : i + 1], i) for i in range(cut, n))]
+        gap = apart(np.concatenate(pieces), whole)
+        if gap > 8 * p.box.rounding + 1e-5:
+            wrong = int(
+                np.flatnonzero(np.abs(np.concatenate(pieces) - whole).max(axis=1) > 8 * p.box.rounding + 1e-5)[0]
+            )
+            notes.found("defect", ("offset-cache",), "a prefill followed by single tokens gives another result than one pass",
+                        evidence=[Evidence(name="largest difference", expected=0.0, seen=gap, where=f"prefill of {cut}, then single tokens")],
+                        first=FirstWrong(position=float(wrong)), cause="the offset is ignored, or a cache is keyed without it", like="offset cache-key",
+                        recovered=[Recovered(name="position of the first single token", value=_stands(p, pieces[1], x[:, cut]), expected=float(cut))])  # fmt: skip
+            break
+    return None
+
+
+def _stands(p: Probed, seen: np.ndarray, x: np.ndarray) -> float | None:
+    """The position at which a token was turned; None for tables."""
+    if not isinstance(p.box, Turning):
+        return None
+    from posenc.checker.matching.spectrum import Wanted
+    from posenc.formulas.rotation import pairs_of
+
+    pairs = pairs_of(p.encoding)
+    z = (seen[0, pairs[:, 0]] + 1j * seen[0, pairs[:, 1]]) * (x[0, pairs[:, 0]] + 1j * x[0, pairs[:, 1]]).conj()
+    at, left = standing(z, Wanted(p.encoding).theta(), near=0.0, reach=64.0)
+    return round(at, 3) if left < 0.05 else None
+
+
+@probe("step by step", CosSin)
+def single_rows(notes: Gathered, p: Probed) -> str | None:
+    """Single positions against all of them in one call."""
+    if bound_of(p) is None or not p.box.free:
+        return "positions cannot be chosen"
+    top = min(40, p.box.largest if p.box.largest is not None else 40)
+    at = np.arange(float(top))
+    whole = np.concatenate(p.box.cos_sin(at), axis=1)
+    single = []
+    for one in at:
+        try:
+            single.append(np.concatenate(p.box.cos_sin(np.array([one])), axis=1)[0])
+        except PosencError as error:
+            return f"a single position is refused: {str(error)[:100]}"
+    gap = apart(np.stack(single), whole)
+    if gap > 8 * p.box.rounding + 1e-5:
+        notes.found("defect", ("offset-cache", "state-leak"), "single positions give another result than one call over all of them",
+                    evidence=[Evidence(name="largest difference", expected=0.0, seen=gap)], like="cache-key")  # fmt: skip
+    return None
