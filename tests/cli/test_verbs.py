@@ -86,7 +86,7 @@ def test_report(runner, tmp_path):
     result = runner.invoke(app, ["report", "llama-3.1-8b", "rotary(6)", "-o", str(path)])
     assert (result.exit_code, result.stdout.strip()) == (0, str(path))
     page = path.read_text()
-    assert "Side by side" in page
+    assert "2 subjects compared" in page
     assert all(f">{name}<" in page for name in ("Llama-3.1-8B", "rotary(6)"))
     told = json.loads(runner.invoke(app, ["report", "rotary(6)", "-o", str(path), "--json"]).stdout)
     assert (told["file"], len(told["models"])) == (str(path), 1)
@@ -185,7 +185,7 @@ def test_main_returns_exit_codes(capsys):
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize("verb", ["models", "inspect", "diff", "cite", "report"])
+@pytest.mark.parametrize("verb", ["models", "inspect", "diff", "cite", "report", "claims"])
 def test_every_verb_has_help(verb, capsys):
     assert main([verb, "--help"]) == 0
     assert f"Usage: posenc {verb}" in capsys.readouterr().out
