@@ -1,7 +1,7 @@
-"""Random encodings with at most one fault, under a random calling convention; plain loops that share nothing with posenc.
+"""Random encodings with at most one fault, under a random calling convention; plain loops, nothing of posenc.
 
-``implementation(rng, fault)`` returns the subject, what is wanted as a line of notation, the kinds that may be named and
-the parameter with its value.
+``case(seed)`` returns the subject, what is wanted as a line of notation, the kinds that may be named and the parameter
+with its value.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Turn:
     theta: np.ndarray | None = None
     gain: float = 1.0
     sign: float = 1.0
-    positions: Any = staticmethod(lambda p: p)
+    positions: Any = np.asarray
     denominator: int | None = None
 
 
@@ -90,9 +90,15 @@ def words(t: Turn) -> str:
         if name in ("linear", "ntk"):
             line += f" >> {name}({s['factor']!r})"
         if name == "llama3":
-            line += f" >> llama3({s['factor']!r}, original={s['original']}, low_freq_factor={s['low']!r}, high_freq_factor={s['high']!r})"
+            line += (
+                f" >> llama3({s['factor']!r}, original={s['original']}, "
+                f"low_freq_factor={s['low']!r}, high_freq_factor={s['high']!r})"
+            )
         if name == "yarn":
-            line += f" >> yarn({s['factor']!r}, original={s['original']}, beta_fast={s['fast']!r}, beta_slow={s['slow']!r}, truncate=False)"
+            line += (
+                f" >> yarn({s['factor']!r}, original={s['original']}, "
+                f"beta_fast={s['fast']!r}, beta_slow={s['slow']!r}, truncate=False)"
+            )
     return line
 
 
@@ -134,12 +140,29 @@ def random_turn(rng) -> Turn:
     return t
 
 
-FAULTS = ("base", "doubled exponent", "denominator", "factor", "unscaled", "scaled twice", "width", "pairing", "sign", "rotated twice",
-          "gain", "bf16 positions", "clamped", "frequencies bf16", "reversed", "quarter turn", "linear nobody asked for")  # fmt: skip
+FAULTS = (
+    "base",
+    "doubled exponent",
+    "denominator",
+    "factor",
+    "unscaled",
+    "scaled twice",
+    "width",
+    "pairing",
+    "sign",
+    "rotated twice",
+    "gain",
+    "bf16 positions",
+    "clamped",
+    "frequencies bf16",
+    "reversed",
+    "quarter turn",
+    "linear nobody asked for",
+)
 
 
 def broken(rng, t: Turn, fault: str):
-    """Change the numbers; returns the kinds that may be named and the parameter, or None if the fault does not apply."""
+    """Change the numbers; the kinds that may be named and the parameter, or None if the fault does not apply."""
     n, w = t.rotary // 2, t.rotary
     if fault == "base":
         new = float(t.base * rng.choice([0.5, 0.97, 1.01, 1.5, 10.0]))

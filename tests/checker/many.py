@@ -12,9 +12,9 @@ import warnings
 from collections import Counter
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from generated import Made, case
+from checker.generated import Made, case
 
 
 def judged(made: Made) -> tuple[str | None, object]:
@@ -46,7 +46,7 @@ def main(mode: str, count: int, first: int) -> int:
     start, failures, tally = time.time(), 0, Counter()
     for seed in range(first, first + count):
         made = case(seed, right=mode == "right")
-        problem, report = judged(made)
+        problem, _ = judged(made)
         tally[made.convention] += 1
         if problem:
             failures += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 
@@ -50,7 +51,7 @@ def without_patch(frames, compression, patch):
 @mutant("shard-cp-packed", "positions:rank", "sharding", recovered={"offset of later sequences": "0"})
 def first_sequence_rows(cu_seqlens, ranks, rank):
     out = []
-    for a, b in zip(cu_seqlens, cu_seqlens[1:]):
+    for a, b in pairwise(cu_seqlens):
         n = (b - a) // (2 * ranks)
         out += [*range(rank * n, rank * n + n), *range((2 * ranks - 1 - rank) * n, (2 * ranks - rank) * n)]
     return out
@@ -63,7 +64,7 @@ def rows_in_cache(seen, kept):
 
 @mutant("offset-query-zero", "positions:decode", "offset-cache", recovered={"offset": "0"})
 def before_the_join(cached, new):
-    return [i for i in range(new)]
+    return list(range(new))
 
 
 @mutant("grid-align-corners", "resample:corners", "grid-resampling", recovered={"sampling": "half-pixel"})

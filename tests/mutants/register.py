@@ -31,10 +31,6 @@ class Mutant:
 
 
 MUTANTS: list[Mutant] = []
-NOT_EXPRESSED = {
-    "layout-gguf-gqa-permute": None,
-}
-NOT_EXPRESSED.clear()
 
 
 def mutant(

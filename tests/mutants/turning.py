@@ -192,14 +192,16 @@ def constant_stretch(x, positions):
     return half(x, angles(positions, 64, 10000.0 * 3 ** (64 / 62)))
 
 
-@mutant("scaling-longrope-allocated", "rotary(8) >> longrope(32, original=512, short_factor=(1.0, 1.0, 1.0, 1.0), long_factor=(1.0, 4.0, 6.0, 9.0))",
+@mutant("scaling-longrope-allocated", ("rotary(8) >> longrope(32, original=512, short_factor=(1.0, "
+ "1.0, 1.0, 1.0), long_factor=(1.0, 4.0, 6.0, 9.0))"),
         "scaling-parameters", recovered={"longrope set": "long"})  # fmt: skip
 def always_long(x, positions):
     theta = 10000.0 ** (-np.arange(0, 8, 2) / 8) / np.array([1.0, 4.0, 6.0, 9.0])
     return half(x, np.outer(positions, theta), math.sqrt(1 + math.log(32) / math.log(512)))
 
 
-@mutant("scaling-longrope-chunked", "rotary(8) >> longrope(32, original=512, short_factor=(1.0, 1.0, 1.0, 1.0), long_factor=(1.0, 4.0, 6.0, 9.0))",
+@mutant("scaling-longrope-chunked", ("rotary(8) >> longrope(32, original=512, short_factor=(1.0, "
+ "1.0, 1.0, 1.0), long_factor=(1.0, 4.0, 6.0, 9.0))"),
         "scaling-parameters")  # fmt: skip
 def by_token(x, positions):
     short = 10000.0 ** (-np.arange(0, 8, 2) / 8)

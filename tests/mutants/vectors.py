@@ -36,6 +36,10 @@ LLAMA32 = "rotary(64, base=500000) >> llama3(32, original=8192)"
 LLAMA31 = "rotary(128, base=500000) >> llama3(8, original=8192)"
 OSS = "rotary(64, base=150000) >> yarn(32, original=4096, truncate=False)"
 
+RAMP = np.clip((np.arange(32) - 8) / 10, 0, 1)
+FAST, SLOW = plain(64, 15e4), plain(64, 15e4) / 32
+OSS_CUT = "rotary(64, base=150000) >> yarn(32, original=4096)"
+
 data("scaling-llama32-factor", llama3(64, 5e5, 8, 8192), LLAMA32, "scaling-parameters", recovered={"llama3.factor": 8})
 data("scaling-llama3-discarded", plain(128, 5e5), LLAMA31, "scaling-parameters")
 data("scaling-yarn-truncate", yarn(64, 15e4, 32, 8, 18), OSS, "scaling-parameters", recovered={"yarn.truncate": "True"})
@@ -46,17 +50,14 @@ data(
     "scaling-parameters",
     recovered={"ramp end": 31},
 )
-data("scaling-yarn-inside-power",
-     plain(64, 15e4) * (1 - np.clip((np.arange(32) - 8) / 10, 0, 1)) + plain(64, 32 * 15e4) * np.clip((np.arange(32) - 8) / 10, 0, 1),
-     "rotary(64, base=150000) >> yarn(32, original=4096)", "scaling-parameters")  # fmt: skip
+data("scaling-yarn-inside-power", FAST * (1 - RAMP) + plain(64, 32 * 15e4) * RAMP, OSS_CUT, "scaling-parameters")
 data(
     "yarn-exchanged-betas",
     yarn(64, 15e4, 32, 17, 9),
     "rotary(64, base=150000) >> yarn(32, original=4096)",
     "scaling-parameters",
 )
-data("yarn-ramp-upside-down", plain(64, 15e4) / 32 * (1 - np.clip((np.arange(32) - 8) / 10, 0, 1)) + plain(64, 15e4) * np.clip((np.arange(32) - 8) / 10, 0, 1),
-     "rotary(64, base=150000) >> yarn(32, original=4096)", "scaling-parameters")  # fmt: skip
+data("yarn-ramp-upside-down", SLOW * (1 - RAMP) + FAST * RAMP, OSS_CUT, "scaling-parameters")
 data(
     "config-explicit-factor",
     yarn(128, 1e6, 1.25, 23, 40),
@@ -73,8 +74,14 @@ data(
     "scaling-parameters",
     recovered={"factor on every frequency": 16},
 )
-data("buffer-esm-fp16-freqs", plain(64).astype(np.float16).astype(np.float32), "rotary(64)", "buffer-state-dict", "convention",
-     {"dtype of the frequencies": "float16"})  # fmt: skip
+data(
+    "buffer-esm-fp16-freqs",
+    plain(64).astype(np.float16).astype(np.float32),
+    "rotary(64)",
+    "buffer-state-dict",
+    "convention",
+    {"dtype of the frequencies": "float16"},
+)
 data("meta-to-empty-v5", np.array([3.1e-41, 0.0, 4.6e18, 0.0, 1.2e-38, 7.0, 0.0, 3e5]), "rotary(16)", "meta-init")
 data("meta-zeros", np.zeros(13), "rotary(26)", "meta-init")
 data("frequencies-reversed", plain(26)[::-1].copy(), "rotary(26)", "exponent")
@@ -103,8 +110,13 @@ data(
     "attention-factor",
     recovered={"attention factor": 1.27725887222},
 )
-data("factor-cossin-conflated", cos_sin(yarn(64, 1e4, 40, *BOUNDS), 1.26080377741),
-     "rotary(64) >> yarn(40, original=4096, mscale=0.707, mscale_all_dim=0.707)", "attention-factor", recovered={"attention factor": 1.26080377741})  # fmt: skip
+data(
+    "factor-cossin-conflated",
+    cos_sin(yarn(64, 1e4, 40, *BOUNDS), 1.26080377741),
+    "rotary(64) >> yarn(40, original=4096, mscale=0.707, mscale_all_dim=0.707)",
+    "attention-factor",
+    recovered={"attention factor": 1.26080377741},
+)
 data(
     "factor-missing",
     cos_sin(yarn(64, 1e4, 16, *BOUNDS)),

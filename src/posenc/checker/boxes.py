@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 ROUNDING = {"float64": 2.0**-24, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
-"""Half the distance from 1 to the next number; for bfloat16 one bit more, since libraries truncate as often as round; float64 results come from float32 inputs, which are what is asked with."""
+"""Half the distance from 1 to the next number. bfloat16 has one bit more, since libraries truncate as often as round;
+float64 results come from float32 inputs, which are what is asked with."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +36,7 @@ class Turning:
     free: bool = True
     dtype: str = "float32"
     largest: int | None = None
-    calls: dict[str, Callable[..., Any]] = field(default_factory=dict)
+    calls: dict[str, Any] = field(default_factory=dict)
 
     @property
     def rounding(self) -> float:
@@ -56,7 +57,7 @@ class CosSin:
     free: bool = True
     dtype: str = "float32"
     largest: int | None = None
-    calls: dict[str, Callable[..., Any]] = field(default_factory=dict)
+    calls: dict[str, Any] = field(default_factory=dict)
 
     @property
     def rounding(self) -> float:
@@ -69,7 +70,7 @@ class Rows:
 
     Args:
         rows: ``(tokens,)`` positions to ``(tokens, width)``.
-        adds: what the module does to its input, where it takes one: ``x (tokens, width), positions -> (tokens, width)``.
+        adds: what the module does to its input, where it takes one: ``x (tokens, width), positions -> x``.
     """
 
     width: int
@@ -78,7 +79,7 @@ class Rows:
     dtype: str = "float32"
     largest: int | None = None
     adds: Callable[[Array, Array], Array] | None = None
-    calls: dict[str, Callable[..., Any]] = field(default_factory=dict)
+    calls: dict[str, Any] = field(default_factory=dict)
 
     @property
     def rounding(self) -> float:
@@ -97,7 +98,7 @@ class Vector:
     values: Array
     holds: str = "frequencies"
     dtype: str = "float32"
-    calls: dict[str, Callable[..., Any]] = field(default_factory=dict)
+    calls: dict[str, Any] = field(default_factory=dict)
 
     @property
     def rounding(self) -> float:
@@ -111,7 +112,7 @@ class Bias:
     bias: Callable[[int, int], Array]
     dtype: str = "float32"
     largest: int | None = None
-    calls: dict[str, Callable[..., Any]] = field(default_factory=dict)
+    calls: dict[str, Any] = field(default_factory=dict)
 
     @property
     def rounding(self) -> float:
@@ -124,12 +125,12 @@ class Buckets:
 
     buckets: Callable[[NDArray[np.int64]], NDArray[np.int64]]
     dtype: str = "float32"
-    calls: dict[str, Callable[..., Any]] = field(default_factory=dict)
+    calls: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
 class Attention:
-    """Whole attention: ``q, k, v (heads, tokens, head_dim)`` and ``(tokens,)`` positions to ``(heads, tokens, head_dim)``.
+    """Whole attention: ``q, k, v (heads, tokens, head_dim)`` and positions ``(tokens,)`` to the shape of ``q``.
 
     Further arguments by name, where the subject takes them: ``mask`` (tokens,) 1 for tokens and 0 for padding,
     ``document`` (tokens,).
@@ -141,7 +142,7 @@ class Attention:
     takes: frozenset[str] = frozenset()
     causal: bool | None = None
     dtype: str = "float32"
-    calls: dict[str, Callable[..., Any]] = field(default_factory=dict)
+    calls: dict[str, Any] = field(default_factory=dict)
 
     @property
     def rounding(self) -> float:

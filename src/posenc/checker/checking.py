@@ -41,7 +41,7 @@ def check(
     """Check a subject against an encoding, or identify it.
 
     Args:
-        subject: a function, class, module, array, pair of arrays, dict of arrays (a dump), or a text: ``module:attr``, a
+        subject: a function, class, module, array, pair or dict of arrays (a dump), or a text: ``module:attr``, a
             ``.py`` file, an array file (``file#tensor``), ``transformers:TYPE``, a model folder.
         expect: an encoding, a line of notation, a model by any name that :func:`posenc.read` takes; None identifies.
         call: the roles of the arguments in order (``"x, positions"``); discovered otherwise.
@@ -69,7 +69,7 @@ def check(
         )
     task = str(expect) if is_task(expect) else None
     wanted = None if expect is None or task else expected(expect)
-    options = {"layout": layout, "library": library, "dtype": dtype}
+    options: dict[str, Any] = {"layout": layout, "library": library, "dtype": dtype}
     if call:
         options["call"] = roles_of(call)
     start = time.perf_counter()
@@ -198,7 +198,7 @@ def _one(
 
 
 def untouched(loaded: Subject, value: Any, box: Any, encoding: Any, hints: Hints) -> Any:
-    """The same box around a fresh subject, where one can be made: finding out how to call leaves traces in the first."""
+    """The same box around a fresh subject, if one can be made: finding out how to call leaves traces in the first."""
     try:
         probed = Probed(loaded, value, box, encoding, hints, None)
         return box_again(probed, fresh(probed))
@@ -225,5 +225,10 @@ def hostile(notes: Gathered, caller: Any) -> None:
         notes.note(f"the subject wrote {caller.printed} characters to its output, which were discarded")
     if caller.changed:
         names = ", ".join(sorted(caller.changed))
-        notes.found("harmless", ("integration",), f"the subject changes its input in place ({names})",
-                    cause="the rotation is written over its argument", remedy="Say so in its documentation, and never pass a tensor that is used again.")  # fmt: skip
+        notes.found(
+            "harmless",
+            ("integration",),
+            f"the subject changes its input in place ({names})",
+            cause="the rotation is written over its argument",
+            remedy="Say so in its documentation, and never pass a tensor that is used again.",
+        )

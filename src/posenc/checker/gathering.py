@@ -38,8 +38,8 @@ class Gathered:
 
     def found(
         self,
-        verdict: str,
-        kinds: tuple[str, ...],
+        verdict: Any,
+        kinds: tuple[Any, ...],
         title: str,
         *,
         evidence: Any = (),

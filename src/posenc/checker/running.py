@@ -63,8 +63,9 @@ def check_apart(subject: str, expect: Any, timeout: float, **options: Any) -> Ch
             except ValueError:
                 problem = problem or "the answer of the child process can be read"
         if problem is None:
-            code = child.returncode
-            problem = f"the process ended without an answer ({'signal ' + signal.Signals(-code).name if code and code < 0 else f'exit code {code}'})"
+            code = child.returncode or 0
+            how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+            problem = f"the process ended without an answer ({how})"
     line = text if wanted is None else wanted.line
     return CheckReport(
         subject=subject, expected=line, could_not_run=problem, seconds=round(time.perf_counter() - start, 3)

@@ -130,7 +130,8 @@ def junit(records: Iterable[CheckReport], fail_on: str = "defect") -> str:
         for finding in record.findings:
             text = "\n".join(f"{e.name}: expected {e.expected}, seen {e.seen}" for e in finding.evidence)
             body = (
-                f"<failure type={_attribute(finding.kinds[0])} message={_attribute(finding.title)}>{_text(text)}</failure>"
+                f"<failure type={_attribute(finding.kinds[0])} "
+                f"message={_attribute(finding.title)}>{_text(text)}</failure>"
                 if finding in failing
                 else f"<system-out>{_text(f'{finding.verdict}: {finding.title}')}</system-out>"
             )
@@ -138,8 +139,8 @@ def junit(records: Iterable[CheckReport], fail_on: str = "defect") -> str:
         cases += [_case(record.subject, probe, "") for probe in record.probes]
         errors, failures = int(bool(record.could_not_run)), len(failing)
         suites.append(
-            f'<testsuite name={_attribute(record.subject)} tests="{len(cases)}" failures="{failures}" errors="{errors}" '
-            f'time="{record.seconds or 0:.3f}">{"".join(cases)}</testsuite>'
+            f'<testsuite name={_attribute(record.subject)} tests="{len(cases)}" failures="{failures}" '
+            f'errors="{errors}" time="{record.seconds or 0:.3f}">{"".join(cases)}</testsuite>'
         )
     return f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>{"".join(suites)}</testsuites>\n'
 

@@ -47,12 +47,17 @@ def adapted(subject: Any, hints: Hints) -> Box | None:
         key = f64(subject.rotate_key) if hasattr(subject, "rotate_key") else None
         return Turning(head_dim, f64(subject.rotate), key, dtype=dtype, largest=largest, calls=calls)
     if hasattr(subject, "cos_sin"):
+
+        def cos_sin(at: Any) -> tuple[Any, Any]:
+            cos, sin = subject.cos_sin(at)
+            return np.asarray(cos, dtype=np.float64), np.asarray(sin, dtype=np.float64)
+
         return CosSin(
-            lambda at: tuple(np.asarray(v, dtype=np.float64) for v in subject.cos_sin(at)),
+            cos_sin,
             dtype=dtype,
             largest=largest,
             calls=calls,
-        )  # type: ignore[arg-type, return-value]
+        )
     if hasattr(subject, "bias"):
         return Bias(f64(subject.bias), dtype=dtype, calls=calls)
     if hasattr(subject, "table"):

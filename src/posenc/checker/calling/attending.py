@@ -1,4 +1,4 @@
-"""Whole attention: ``(q, k, v, positions) -> out``, in the layouts in use, with a mask or documents where it takes them."""
+"""Whole attention: ``(q, k, v, positions) -> out``, in the usual layouts, with a mask or documents if taken."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def _tried(bound: Bound, layout: str, form: str, heads: int) -> tuple[Attention,
     rng = np.random.default_rng(3)
     q, k = rng.normal(size=(2, heads, TOKENS, bound.dim))
     v = rng.normal(size=(heads, TOKENS, bound.dim))
-    out = attend(q, k, v, np.arange(TOKENS))
+    out = attend(q, k, v, np.arange(float(TOKENS)))
     if not np.isfinite(out).all():
         raise SubjectError("attention gives finite numbers")
-    ones = attend(q, k, np.ones_like(v), np.arange(TOKENS))
+    ones = attend(q, k, np.ones_like(v), np.arange(float(TOKENS)))
     if np.abs(ones - 1).max() > 1e-2:
         raise SubjectError("attention weights add up to 1", float(np.abs(ones - 1).max()))
-    second = attend(q, k, np.concatenate([v[:, :-1], v[:, -1:] + 1.0], axis=1), np.arange(TOKENS))
+    second = attend(q, k, np.concatenate([v[:, :-1], v[:, -1:] + 1.0], axis=1), np.arange(float(TOKENS)))
     causal = bool(np.abs(second[:, 0] - out[:, 0]).max() < 1e-6)
     takes = frozenset(role for role in ("mask", "document") if bound.has(role) or role in _optional(bound).values())
     extra = {role: name for name, role in _optional(bound).items()}

@@ -22,9 +22,10 @@ def constructed(cls: type, hints: Hints, notes: list[str] | None = None) -> Any:
     given, unknown = arguments_for(cls, hints)
     if unknown:
         raise SubjectError(
-            f"{cls.__name__} can be constructed from the wanted encoding", f"no value for {', '.join(unknown)}",
+            f"{cls.__name__} can be constructed from the wanted encoding",
+            f"no value for {', '.join(unknown)}",
             "Hand over an instance, or a function that makes one.",
-        )  # fmt: skip
+        )
     made = Caller(cls, library("numpy"))(given)
     if notes is not None:
         shown = ", ".join(f"{k}={v!r}" for k, v in given.items())

@@ -15,7 +15,8 @@ from posenc.checker.calling.hints import Hints
 from posenc.checker.calling.library import library, spoken
 from posenc.checker.calling.roles import bindings, signature_of
 from posenc.checker.calling.rotations import rotation_box
-from posenc.checker.calling.tables import made_box, scores_box
+from posenc.checker.calling.score_boxes import scores_box
+from posenc.checker.calling.tables import made_box
 from posenc.errors import PosencError, SubjectError
 
 METHODS = ("rotate_queries_or_keys", "rotate_queries_and_keys", "apply_rotary_emb", "apply_rotary", "rotate")
@@ -45,15 +46,17 @@ def discover(subject: Any, hints: Hints) -> tuple[Box, str, Caller | None]:
             continue
         if not _wanted(made, hints):
             failures.append(
-                f"{', '.join(bound.roles.values())}: a {type(made).__name__.lower()}, which the wanted {hints.wants} is not"
+                f"{', '.join(bound.roles.values())}: a {type(made).__name__.lower()}, "
+                f"which the wanted {hints.wants} is not"
             )
             continue
         return made, words, bound.caller
     told = "; ".join(dict.fromkeys(failures[:3])) or "it takes nothing that is known"
     raise SubjectError(
-        "the subject can be called in a known way", told,
+        "the subject can be called in a known way",
+        told,
         "Say how with --call (e.g. 'x, positions') and --layout (e.g. bthd), or wrap it in a function f(x, positions).",
-    )  # fmt: skip
+    )
 
 
 def _box(bound: Bound) -> tuple[Box, str]:

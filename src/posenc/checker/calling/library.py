@@ -58,7 +58,7 @@ def spoken(subject: Any) -> tuple[str, ...]:
         getattr(getattr(subject, "__wrapped__", subject), "__globals__", {}),
         vars(sys.modules.get(home or "", object)) if home in sys.modules else {},
     ]
-    forward = getattr(type(subject), "forward", None) or getattr(type(subject), "__call__", None)
+    forward = getattr(type(subject), "forward", None) or vars(type(subject)).get("__call__")
     spaces.append(getattr(forward, "__globals__", {}))
     spaces.append(getattr(getattr(subject, "__func__", None), "__globals__", {}))
     for space in spaces:
@@ -141,7 +141,9 @@ def _torch() -> Callable[[np.ndarray, str], Any]:
 
 
 def _jax() -> Callable[[np.ndarray, str], Any]:
-    import jax.numpy as jnp
+    from importlib import import_module
+
+    jnp = import_module("jax.numpy")
 
     def to(values: np.ndarray, dtype: str) -> Any:
         return jnp.asarray(values, dtype={"float64": "float32", "int64": "int32"}.get(dtype, dtype))
@@ -161,7 +163,9 @@ def _mlx() -> Callable[[np.ndarray, str], Any]:
 
 
 def _keras() -> Callable[[np.ndarray, str], Any]:
-    import keras
+    from importlib import import_module
+
+    keras = import_module("keras")
 
     return lambda values, dtype: keras.ops.convert_to_tensor(
         values.astype(dtype if dtype != "bfloat16" else "float32"), dtype=dtype if dtype != "int64" else "int32"

@@ -1,72 +1,18 @@
-"""Subjects that turn what they are given: ``f(x, positions)``, ``f(x, offset)``, ``f(q, k, cos, sin, position_ids)``…"""
+"""Subjects that turn what they are given: ``f(x, positions)``, ``f(x, offset)``, ``f(q, k, cos, sin)``…"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from posenc.checker.boxes import Array, Rows, Turning
-from posenc.checker.calling.bound import BATCH, HEADS, TOKENS, Bound, farthest, result_dtype
+from posenc.checker.calling.bound import BATCH, TOKENS, Bound, farthest, result_dtype
 from posenc.checker.calling.caller import Caller, Misshapen, parts, why
+from posenc.checker.calling.given_waves import given_waves
+from posenc.checker.calling.layouts import SIZES, as_layout, from_layout, layouts, position_forms
 from posenc.errors import PosencError, SubjectError
-from posenc.formulas.scalings import frequencies
-from posenc.spec import Rotary
-
-FOUR = ("bhtd", "bthd", "thd", "htd", "btd", "td")
-THREE = ("btd", "tbd", "td", "bhtd", "bthd")
-SIZES = {"b": BATCH, "h": HEADS, "t": TOKENS}
-
-
-def layouts(bound: Bound) -> tuple[str, ...]:
-    """Layouts to try, the likeliest first."""
-    if bound.hints.layout:
-        return (bound.hints.layout,)
-    return THREE if bound.hints.wants in ("sinusoidal", "learned", "seasonal", "adjusted") else FOUR
-
-
-def as_layout(layout: str, x: Array) -> np.ndarray:
-    """``(n, tokens, d)`` in a layout; ``n`` takes the batch's place, one head."""
-    n, tokens, d = x.shape
-    order = {"bhtd": (n, 1, tokens, d), "bthd": (n, tokens, 1, d), "btd": (n, tokens, d)}
-    if layout in order:
-        return x[:, None].reshape(order[layout])
-    if layout == "tbd":
-        return np.ascontiguousarray(x.transpose(1, 0, 2))
-    if layout == "thd":
-        return np.ascontiguousarray(x.transpose(1, 0, 2))
-    if layout == "htd":
-        return x
-    if layout == "td" and n == 1:
-        return x[0]
-    raise SubjectError(f"one sequence at a time in layout {layout}", n)
-
-
-def from_layout(layout: str, y: np.ndarray, shape: tuple[int, ...]) -> Array:
-    """Back to ``(n, tokens, d)``.
-
-    Raises:
-        Misshapen: the result is of another shape.
-    """
-    n, tokens, d = shape
-    want = as_layout(layout, np.zeros(shape)).shape
-    if y.shape != want:
-        raise Misshapen(f"the result has the shape of the input {want}", y.shape)
-    if layout in ("tbd", "thd"):
-        return np.ascontiguousarray(y.transpose(1, 0, 2))
-    return y.reshape(n, tokens, d)
-
-
-def position_forms(bound: Bound, at: np.ndarray, batch: int) -> Iterator[tuple[str, Any]]:
-    """Positions as a subject may want them."""
-    whole = np.array_equal(at, np.rint(at))
-    make = bound.library.whole if whole else bound.library.array
-    yield "(tokens,)", make(at)
-    yield "(1, tokens)", make(at[None])
-    yield "(batch, tokens)", make(np.repeat(at[None], batch, axis=0))
-    if whole:
-        yield "(tokens,) real", bound.library.array(at)
 
 
 def rotation_box(bound: Bound) -> tuple[Turning | Rows, str]:
@@ -144,7 +90,8 @@ def _keeps_length(box: Turning | Rows) -> bool:
         y = box.turn(x, np.array([0.0, 3.0]))[0]
     except PosencError:
         return False
-    return bool(abs(np.linalg.norm(y[1]) / max(np.linalg.norm(y[0]), 1e-300) - 1) < 1e-3)
+    before, after = float(np.linalg.norm(y[0])), float(np.linalg.norm(y[1]))
+    return abs(after / max(before, 1e-300) - 1) < 1e-3
 
 
 def _inputs(bound: Bound) -> tuple[str, ...]:
@@ -155,7 +102,7 @@ def _context(bound: Bound, form: str, positions: np.ndarray, batch: int, layout:
     """Positions, offset, or cosines and sines, in the form tried."""
     given: dict[str, Any] = {}
     if bound.has("cos") or bound.has("angles") or bound.has("complex"):
-        given |= _waves(bound, form, positions, batch)
+        given |= given_waves(bound, form, positions, batch)
         if bound.has("positions"):
             given["positions"] = None if "length" in form else bound.library.whole(np.arange(len(positions))[None])
     elif bound.has("ready"):
@@ -180,53 +127,6 @@ def _declared(owner: Any, at: Any, positions: np.ndarray) -> Any:
 
     ids = at if at.ndim == 3 else at.reshape(-1, 1, at.shape[-1])
     return Positions(ids, torch.tensor([int(np.max(positions)) + 1]))
-
-
-def _waves(bound: Bound, form: str, positions: np.ndarray, batch: int) -> dict[str, Any]:
-    """Cosines and sines of the wanted encoding, for a function that only applies them."""
-    e = bound.hints.encoding
-    if not isinstance(e, Rotary):
-        e = Rotary(bound.dim)
-    columns, shape = form.split(" ")
-    f = frequencies(e)
-    angle = np.asarray(positions, dtype=np.float64)[:, None] * f.fused
-    if columns != "half" and not bound.has("complex"):
-        repeat = e.interleaved == (columns == "full")
-        angle = np.repeat(angle, 2, axis=1) if repeat else np.concatenate([angle, angle], axis=1)
-    n, c = angle.shape
-    to = {
-        "tc": (n, c),
-        "1tc": (1, n, c),
-        "btc": (batch, n, c),
-        "11tc": (1, 1, n, c),
-        "t1c": (n, 1, c),
-        "1t1c": (1, n, 1, c),
-    }[shape]
-
-    def made(values: np.ndarray) -> Any:
-        return bound.library.array(
-            np.broadcast_to(
-                values.reshape((1,) * (len(to) - 2) + (n, c)) if shape not in ("t1c", "1t1c") else values.reshape(to),
-                to,
-            )
-        )
-
-    given: dict[str, Any] = {}
-    if bound.has("cos"):
-        given |= {"cos": made(f.gain * np.cos(angle)), "sin": made(f.gain * np.sin(angle))}
-    if bound.has("angles"):
-        given["angles"] = made(angle)
-    if bound.has("complex"):
-        given["complex"] = _complex(bound, f.gain * np.exp(1j * angle).reshape(to))
-    return given
-
-
-def _complex(bound: Bound, z: np.ndarray) -> Any:
-    if bound.library.name == "torch":
-        import torch
-
-        return torch.from_numpy(z.astype(np.complex64))
-    return z.astype(np.complex64)
 
 
 def _turning(
@@ -279,7 +179,7 @@ def _spread(
         rows = int(at.max()) + 1
         whole, where = np.zeros((n, rows, d)), at.astype(int)
         whole[:, where] = x
-        asked = np.arange(rows)
+        asked = np.arange(float(rows))
     single = layout == "td"
     out = []
     step = 1 if single else max(1, 2**24 // max(whole.shape[1] * d, 1))
@@ -295,7 +195,7 @@ def _adding(bound: Bound, layout: str, form: str, run: Callable[..., list[np.nda
     free = bool(form)
 
     def adds(x: Array, positions: Array) -> Array:
-        return _spread(layout, free, lambda y, p: run(y, p, y.shape[0])[0], x[None], positions)[0]
+        return np.asarray(_spread(layout, free, lambda y, p: run(y, p, y.shape[0])[0], x[None], positions)[0])
 
     def rows(positions: Array) -> Array:
         return adds(np.zeros((len(positions), bound.dim)), positions)

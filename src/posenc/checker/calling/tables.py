@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from posenc.checker.boxes import Array, Bias, Box, Buckets, CosSin, Rows, Vector
+from posenc.checker.boxes import Array, Box, CosSin, Rows, Vector
 from posenc.checker.calling.bound import Bound, farthest, result_dtype
 from posenc.checker.calling.caller import Misshapen, parts, why
-from posenc.checker.calling.roles import signature_of
+from posenc.checker.calling.results import interpreted
+from posenc.checker.calling.score_boxes import bias_box, buckets_box
 from posenc.errors import PosencError, SubjectError
 
 WIDEST = 2**16
@@ -25,11 +25,11 @@ def made_box(bound: Bound) -> tuple[Box, str]:
         SubjectError: what comes back is nothing that is known.
     """
     if bound.has("relative"):
-        return _buckets(bound)
+        return buckets_box(bound)
     if bound.has("height") or bound.has("grid"):
         return grid_box(bound)
     if bound.has("n_q", "n_k"):
-        return _bias(bound, lambda n_q, n_k: {"n_q": n_q, "n_k": n_k})
+        return bias_box(bound, lambda n_q, n_k: {"n_q": n_q, "n_k": n_k})
     if bound.has("positions") or bound.has("length"):
         return _by_position(bound)
     result = bound.call()
@@ -45,7 +45,7 @@ def made_box(bound: Bound) -> tuple[Box, str]:
 
 def fixed_box(values: list[np.ndarray], dtype: str, bound: Bound) -> tuple[Box, str]:
     """A box around arrays that were made once: rows stand at 0, 1, 2…"""
-    made = _interpreted(values, None, bound)
+    made = interpreted(values, None, bound)
     if made is None:
         raise SubjectError(
             "what comes back is a table, cosines and sines, frequencies or a bias", [v.shape for v in values]
@@ -82,8 +82,8 @@ def _tried(bound: Bound, free: bool, form: str) -> tuple[Box, str]:
     result = _asked(bound, free, form, np.arange(float(ASKED)))
     dtype, values = result_dtype(result), parts(result)
     if len(values) == 1 and values[0].ndim >= 3 and values[0].shape[-1] == values[0].shape[-2] == ASKED and not free:
-        return _bias(bound, lambda n_q, n_k: {"length": n_k} if n_q == n_k else None)
-    made = _interpreted(values, ASKED, bound)
+        return bias_box(bound, lambda n_q, n_k: {"length": n_k} if n_q == n_k else None)
+    made = interpreted(values, ASKED, bound)
     if made is None:
         raise Misshapen(f"the result has {ASKED} rows for {ASKED} positions", [v.shape for v in values])
     kind, trial = made
@@ -94,7 +94,7 @@ def _tried(bound: Bound, free: bool, form: str) -> tuple[Box, str]:
     def of(at: Array) -> tuple[np.ndarray, ...]:
         n = len(at) if free else int(at.max()) + 1
         raw = parts(_asked(bound, free, form, at))
-        again = _interpreted(raw, n, bound, kind)
+        again = interpreted(raw, n, bound, kind)
         if again is None:
             raise Misshapen(f"the result has {n} rows for {n} positions", [v.shape for v in raw])
         return again[1] if free else tuple(r[at.astype(int)] for r in again[1])
@@ -148,120 +148,6 @@ def _of_rows(rows: tuple[np.ndarray, ...], dtype: str, bound: Bound) -> tuple[Bo
     return box, f"{last + 1} rows of cosines and sines"
 
 
-def _interpreted(
-    values: list[np.ndarray], rows: int | None, bound: Bound, kind: str | None = None
-) -> tuple[str, tuple[np.ndarray, ...]] | None:
-    """``(rows, width)`` arrays of a result and how they were read: one for a table, two for cosines and sines.
-
-    Args:
-        values: the arrays that came back.
-        rows: how many rows were asked for; None if that is not known.
-        bound: knows what is wanted.
-        kind: the reading found before, kept for later calls.
-
-    Returns:
-        None if no reading fits.
-    """
-    flat = []
-    values = [v for v in values if v.ndim >= 2] or values[:1]
-    for value in values[:2]:
-        squeezed = _rows_first(value, rows)
-        if squeezed is None:
-            return None
-        flat.append(squeezed)
-    if kind is None:
-        kind = _kind(flat, bound)
-    return None if kind is None else (kind, _READINGS[kind](flat))
-
-
-def _swapped(flat: list[np.ndarray]) -> tuple[np.ndarray, ...]:
-    return flat[1], flat[0]
-
-
-_READINGS: dict[str, Callable[[list[np.ndarray]], tuple[np.ndarray, ...]]] = {
-    "cos, sin": lambda f: (f[0], f[1]),
-    "sin, cos": _swapped,
-    "complex": lambda f: (f[0].real, f[0].imag),
-    "last dimension": lambda f: (f[0][..., 0], f[0][..., 1]),
-    "matrices": lambda f: (f[0][..., 0, 0], f[0][..., 1, 0]),
-    "angles": lambda f: (np.cos(f[0]), np.sin(f[0])),
-    "[cos | sin]": lambda f: (f[0][:, : f[0].shape[1] // 2], f[0][:, f[0].shape[1] // 2 :]),
-    "[sin | cos]": lambda f: (f[0][:, f[0].shape[1] // 2 :], f[0][:, : f[0].shape[1] // 2]),
-    "cos, sin by turns": lambda f: (f[0][:, ::2], f[0][:, 1::2]),
-    "sin, cos by turns": lambda f: (f[0][:, 1::2], f[0][:, ::2]),
-    "rows": lambda f: (f[0],),
-}
-
-
-def _kind(flat: list[np.ndarray], bound: Bound) -> str | None:
-    first = flat[0]
-    unknown = bound.hints.encoding is None
-    rotary = bound.hints.wants == "rotary"
-    if len(flat) == 2 and flat[0].shape == flat[1].shape and first.ndim == 2 and first.dtype.kind != "c":
-        sines_first = np.abs(first[0]).max() < 1e-6 < np.abs(flat[1][0]).max()
-        return "sin, cos" if sines_first else "cos, sin"
-    if first.dtype.kind == "c":
-        return "complex" if first.ndim == 2 else None
-    if first.ndim == 3 and first.shape[-1] == 2 and (rotary or unknown):
-        return "last dimension"
-    if first.ndim == 4 and first.shape[-2:] == (2, 2):
-        return "matrices"
-    if first.ndim != 2:
-        return None
-    if (rotary or unknown) and _looks_like_angles(first):
-        return "angles"
-    if rotary and first.shape[1] % 2 == 0:
-        for kind in ("[cos | sin]", "[sin | cos]", "cos, sin by turns", "sin, cos by turns"):
-            a, b = _READINGS[kind](flat)
-            size = np.hypot(a, b)
-            if np.abs(a[0] - size[0]).max() < 1e-6 and np.ptp(size, axis=0).max() < 1e-3:
-                return kind
-    return "rows"
-
-
-def _rows_first(value: np.ndarray, rows: int | None) -> np.ndarray | None:
-    """The array without dimensions of one, rows first."""
-    shape = [n for n in value.shape if n != 1] or [1]
-    found = value.reshape([1, *shape] if rows == 1 else shape)
-    if rows is None or found.ndim == 0:
-        return found if found.ndim >= 2 else None
-    if found.ndim == 1:
-        return (
-            found.reshape(rows, -1)
-            if found.size % rows == 0 and rows > 1
-            else found.reshape(1, -1)
-            if rows == 1
-            else None
-        )
-    if found.shape[0] == rows:
-        return found
-    if found.ndim == 3 and found.shape[1] == rows:
-        return found[0] if np.array_equal(found[0], found[-1]) else None
-    if found.ndim == 2 and found.shape[1] == rows:
-        return None
-    return None
-
-
-def _looks_like_angles(rows: np.ndarray) -> bool:
-    """Each row its number times the same vector."""
-    if len(rows) < 4 or np.abs(rows).max() < 1.5:
-        return False
-    step = rows[1] - rows[0]
-    return bool(np.allclose(rows - rows[0], np.arange(len(rows))[:, None] * step, rtol=1e-2, atol=1e-3))
-
-
-def _bias(bound: Bound, sizes: Callable[[int, int], dict[str, int] | None]) -> tuple[Bias, str]:
-    def bias(n_q: int, n_k: int) -> Array:
-        given = sizes(n_q, n_k)
-        if given is None:  # only square ones can be asked for: the last queries of it
-            whole = _heads_first(parts(bound.call(**sizes(n_k, n_k)))[0], n_k, n_k)  # type: ignore[arg-type]
-            return whole[:, n_k - n_q :]
-        return _heads_first(parts(bound.call(**given))[0], n_q, n_k)
-
-    result = bias(5, 7)
-    return Bias(bias=bias, calls={"bound": bound}), bound.describe(f"a bias for {len(result)} heads")
-
-
 def grid_box(bound: Bound) -> tuple[Rows, str]:
     """A subject that makes a table for a grid of rows and columns.
 
@@ -293,72 +179,3 @@ def grid_box(bound: Bound) -> tuple[Rows, str]:
         width, lambda at: grid(int(at.max()) + 1, 1)[at.astype(int)], free=False, calls={"bound": bound, "grid": grid}
     )
     return box, bound.describe("a table for a grid (height, width), cells row by row")
-
-
-def scores_box(bound: Bound) -> tuple[Bias, str]:
-    """A subject that takes scores and returns them with its bias added.
-
-    Raises:
-        SubjectError: what comes back is not what went in plus something.
-    """
-    heads = bound.hints.heads
-    offset = next((p.name for p in signature_of(bound.caller.function).parameters if p.role == "offset"), None)
-    if offset is not None:
-        bound.roles = {**bound.roles, offset: "offset"}
-
-    def bias(n_q: int, n_k: int) -> Array:
-        shapes = {"scores": (1, heads, n_q, n_k), "q": (1, heads, n_q, 4), "k": (1, heads, n_k, 4)}
-        given: dict[str, Any] = {role: bound.library.array(np.zeros(shape)) for role, shape in shapes.items()}
-        given |= {"q_at": bound.library.whole(np.arange(n_k - n_q, n_k)), "k_at": bound.library.whole(np.arange(n_k))}
-        return _heads_first(parts(bound.call(**given, offset=n_k - n_q))[0], n_q, n_k)
-
-    if not bias(5, 7).any() and hasattr(bound.caller.function, "parameters"):
-        _drawn(bound)  # a trained bias starts at zero: random numbers show where it puts them
-    return Bias(bias=bias, calls={"bound": bound}), bound.describe(f"scores of {heads} heads with a bias added")
-
-
-def _drawn(bound: Bound) -> None:
-    """Random numbers in a copy of a module's parameters."""
-    import copy
-
-    import torch
-
-    module: Any = copy.deepcopy(bound.caller.function)
-    with torch.no_grad():
-        for value in module.parameters():
-            value.copy_(torch.from_numpy(np.random.default_rng(29).normal(size=tuple(value.shape))))
-    bound.caller.function = module
-
-
-def _heads_first(value: np.ndarray, n_q: int, n_k: int) -> Array:
-    """``(heads, n_q, n_k)`` of a bias in a usual shape.
-
-    Raises:
-        Misshapen: it is of none.
-    """
-    if value.ndim == 4 and value.shape[0] == 1:
-        value = value[0]
-    if value.ndim == 4 and value.shape[1] == 1:
-        value = value[:, 0]
-    if value.ndim == 2:
-        value = value[None]
-    if value.ndim == 3 and value.shape[1:] == (n_q, n_k):
-        return value.astype(np.float64)
-    if value.ndim == 3 and value.shape[:2] == (n_q, n_k):
-        return np.moveaxis(value, -1, 0).astype(np.float64)
-    if value.ndim == 3 and value.shape[1] == 1 and value.shape[2] == n_k:  # the last row alone: BLOOM's form
-        return np.repeat(value, n_q, axis=1).astype(np.float64)
-    raise Misshapen(f"a bias has the shape (heads, {n_q}, {n_k})", value.shape)
-
-
-def _buckets(bound: Bound) -> tuple[Box, str]:
-    def buckets(relative: Any) -> Any:
-        found = parts(bound.call(relative=bound.library.whole(relative)))[0]
-        if found.shape != np.shape(relative):
-            raise Misshapen(f"one bucket for each of {np.shape(relative)}", found.shape)
-        return np.rint(found).astype(np.int64)
-
-    if parts(bound.call(relative=bound.library.whole(np.arange(-5, 6))))[0].dtype.kind != "i":
-        raise SubjectError("buckets are integers")
-    buckets(np.arange(-5, 6))
-    return Buckets(buckets, calls={"bound": bound}), bound.describe("buckets of relative positions (key - query)")

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from posenc.checker.boxes import Array
+from posenc.checker.examining.half_precision import half_precision
 from posenc.checker.gathering import Gathered, drawn
-from posenc.checker.matching.unscaled import rounded
 from posenc.checker.recovery.angles import Waves, all_standing, fit_waves, standing, wrap
 from posenc.records.finding import Evidence, FirstWrong, Recovered
 
@@ -54,12 +54,20 @@ def check_along(
     finite = np.isfinite(waves.z).all(axis=1)
     if not finite.all():
         at = float(waves.positions[~finite][0])
-        notes.found("defect", ("precision",), f"not a number at {what} {at:g}", first=FirstWrong(position=at, dtype=dtype),
-                    evidence=[Evidence(name="result", expected="finite", seen="nan", where=f"{what} {at:g}")])  # fmt: skip
+        notes.found(
+            "defect",
+            ("precision",),
+            f"not a number at {what} {at:g}",
+            first=FirstWrong(position=at, dtype=dtype),
+            evidence=[Evidence(name="result", expected="finite", seen="nan", where=f"{what} {at:g}")],
+        )
         return False
     wrong = bad.any(axis=1) | lost
-    notes.measure(f"largest angle error{' at fractional positions' if fractional else ''}", float(gap.max()),
-                  f"radians, {what}s up to {waves.positions.max():g}, {dtype}")  # fmt: skip
+    notes.measure(
+        f"largest angle error{' at fractional positions' if fractional else ''}",
+        float(gap.max()),
+        f"radians, {what}s up to {waves.positions.max():g}, {dtype}",
+    )
     if not wrong.any():
         return True
     reach = max(2.0 * waves.positions.max(), 512.0)
@@ -86,11 +94,18 @@ def _explain(
     pair = int((gap[k] - 0).argmax())
     first = FirstWrong(position=float(p[k]), pair=pair, dtype=dtype)
     evidence = [
-        Evidence(name="angle", expected=float(wrap(p[k] * theta[pair])), seen=float(np.angle(waves.z[k, pair])),
-                 where=f"{what} {p[k]:g}, pair {pair}", unit="radians"),
-        Evidence(name="position that the angles stand for", expected=float(p[k]), seen=float(stands[k]), unit="positions"),
+        Evidence(
+            name="angle",
+            expected=float(wrap(p[k] * theta[pair])),
+            seen=float(np.angle(waves.z[k, pair])),
+            where=f"{what} {p[k]:g}, pair {pair}",
+            unit="radians",
+        ),
+        Evidence(
+            name="position that the angles stand for", expected=float(p[k]), seen=float(stands[k]), unit="positions"
+        ),
         Evidence(name="largest angle error", expected=0.0, seen=float(gap.max()), unit="radians"),
-    ]  # fmt: skip
+    ]
     picture = [drawn("largest angle error by position", what, "radians", p, gap.max(axis=1), log=False)]
     clear = bool(np.isfinite(stands).all() and np.median(left[wrong]) < 0.05 + 8 * rounding)
     unit = waves.z / np.maximum(np.abs(waves.z), 1e-300) * np.exp(-1j * waves.start)
@@ -102,111 +117,105 @@ def _explain(
 
     def say(kinds: tuple[str, ...], title: str, cause: str, shape: str, *recovered: Recovered) -> None:
         like = {"precision": "bf16 autocast fp16-table", "position-rounding": "fractional"}.get(kinds[0], "table")
-        notes.found("defect", kinds, title, evidence=evidence, first=first, shape=shape, cause=cause, like=like,
-                    recovered=recovered, drawn=picture)  # fmt: skip
+        notes.found(
+            "defect",
+            kinds,
+            title,
+            evidence=evidence,
+            first=first,
+            shape=shape,
+            cause=cause,
+            like=like,
+            recovered=recovered,
+            drawn=picture,
+        )
         for each in recovered:
             notes.recover(each.name, each.value, each.expected)
 
-    half = _half_precision(p, theta, unit, gap, rounding)
+    half = half_precision(p, theta, unit, gap, rounding)
     if half is not None:
         say(*half)
         return
     whole = np.array([np.floor(p), np.rint(p), np.ceil(p)])
     for name, mapped in zip(("floored", "rounded", "ceiled"), whole, strict=True):
         if (p != np.rint(p)).any() and fits(mapped):
-            say(("position-rounding",), f"fractional positions are {name} to whole ones", f"positions are {name} to integers",
-                "zero at whole positions", Recovered(name="positions", value=name, expected="real"))  # fmt: skip
+            say(
+                ("position-rounding",),
+                f"fractional positions are {name} to whole ones",
+                f"positions are {name} to integers",
+                "zero at whole positions",
+                Recovered(name="positions", value=name, expected="real"),
+            )
             return
     if clear:
         top = float(np.max(stands))
         if fits(np.minimum(p, round(top))) and round(top) < p.max():
             rows = round(top) + 1
-            say(("table-length",), f"positions from {rows} on are treated as {rows - 1}: the table has {rows} rows and its end is clamped",
-                "an index beyond the table is clamped in place of refused", "a step at the end of the table",
-                Recovered(name="rows of the table", value=rows))  # fmt: skip
+            say(
+                ("table-length",),
+                f"positions from {rows} on are treated as {rows - 1}: the table has {rows} rows and its end is clamped",
+                "an index beyond the table is clamped in place of refused",
+                "a step at the end of the table",
+                Recovered(name="rows of the table", value=rows),
+            )
             return
         folded = np.flatnonzero(stands < p - 0.5)
         if len(folded):
             period = round(float(p[folded[0]] - stands[folded[0]]))
             if period > 0 and fits(np.where(p < period, p, p % period)):
-                say(("table-length",), f"positions wrap around after {period} rows", "an index beyond the table starts again at its beginning",
-                    "a step at the end of the table", Recovered(name="rows of the table", value=period))  # fmt: skip
+                say(
+                    ("table-length",),
+                    f"positions wrap around after {period} rows",
+                    "an index beyond the table starts again at its beginning",
+                    "a step at the end of the table",
+                    Recovered(name="rows of the table", value=period),
+                )
                 return
         for last, mapped in _steps(p, stands):
             if fits(mapped):
-                say(("table-length", "offset-cache"), f"from position {last:g} on, tokens are turned as if they stood {_shift(p, stands):g} positions away",
-                    "positions jump", "a step", Recovered(name="jump", value=_shift(p, stands), expected=0.0))  # fmt: skip
+                say(
+                    ("table-length", "offset-cache"),
+                    f"from position {last:g} on, tokens are turned as if they "
+                    f"stood {_shift(p, stands):g} positions away",
+                    "positions jump",
+                    "a step",
+                    Recovered(name="jump", value=_shift(p, stands), expected=0.0),
+                )
                 return
     if lost.any():
         at = float(p[lost][0])
-        say(("table-length",), f"rows from position {at:g} on hold zeros", "memory beyond the table is read, or the rest of the result was never filled",
-            "a step at the end of the table", Recovered(name="rows of the table", value=int(at)))  # fmt: skip
+        say(
+            ("table-length",),
+            f"rows from position {at:g} on hold zeros",
+            "memory beyond the table is read, or the rest of the result was never filled",
+            "a step at the end of the table",
+            Recovered(name="rows of the table", value=int(at)),
+        )
         return
     far = p >= p[k]
     if far.sum() >= 4 and not wrong[p < p[k]].any():
         z = waves.z[far] * np.exp(-1j * np.outer(p[far], theta))
         steady = fit_waves(p[far] - p[far][0], z)
         if np.abs(steady.residual).max() < 0.05:
-            say(("scaling-parameters", "state-leak"), f"other frequencies are used from position {p[k]:g} on",
-                "a scaling switches with the length that was called for", "a step at a threshold",
-                Recovered(name="switch", value=float(p[k])))  # fmt: skip
+            say(
+                ("scaling-parameters", "state-leak"),
+                f"other frequencies are used from position {p[k]:g} on",
+                "a scaling switches with the length that was called for",
+                "a step at a threshold",
+                Recovered(name="switch", value=float(p[k])),
+            )
             return
     growing = np.corrcoef(p[p > 0], gap.max(axis=1)[p > 0])[0, 1] if (p > 0).sum() > 3 else 0.0
     shape = "grows in proportion to the position" if growing > 0.9 else "in bursts at large positions"
-    notes.found("defect", ("precision", "table-length"), f"angles are off from {what} {p[k]:g} on, by up to {gap.max():.3g} radians",
-                evidence=evidence, first=first, shape=shape, drawn=picture)  # fmt: skip
-
-
-def rounding_explains(waves: Waves, theta: Array, rounding: float) -> bool:
-    """Whether a half-precision type somewhere gives these angles from the given frequencies, where exact ones do not."""
-    unit = waves.z / np.maximum(np.abs(waves.z), 1e-300) * np.exp(-1j * waves.start)
-    gap = np.abs(np.angle(unit * np.exp(-1j * np.outer(waves.positions, theta))))
-    if gap.max(initial=0.0) <= 16 * rounding + 1e-5:
-        return False
-    found = _half_precision(waves.positions, theta, unit, gap, rounding)
-    return found is not None and found[4].name not in ("dtype of the frequencies",)
-
-
-def _half_precision(
-    p: Array, theta: Array, unit: Any, gap: Array, rounding: float
-) -> tuple[tuple[str, ...], str, str, str, Recovered] | None:
-    """Where a half-precision type entered: the simulated angles that come nearest, if they come near."""
-    tries: list[tuple[float, tuple[tuple[str, ...], str, str, str, Recovered]]] = []
-    for name in ("bfloat16", "float16"):
-        low_p, low_theta = rounded(p, name), rounded(theta, name)
-        last = {"bfloat16": 256, "float16": 2048}[name]
-        forms = (
-            (np.outer(low_p, theta), ("precision",), f"positions are held in {name}: from {last} on, neighbours share one angle",
-             f"positions were rounded to {name} before they met the frequencies", "exact up to a power of two, then in bursts", "positions"),
-            (np.outer(p, low_theta), ("precision", "buffer-state-dict"), f"frequencies are held in {name}",
-             f"the frequencies were rounded to {name}", "grows in proportion to the position", "frequencies"),
-            (np.outer(low_p, low_theta), ("precision", "buffer-state-dict"), f"positions and frequencies are held in {name}",
-             f"positions and frequencies were rounded to {name}", "grows in proportion to the position", "positions"),
-            (rounded(np.outer(p, theta), name), ("precision",), f"angles are held in {name}",
-             f"angles were rounded to {name} before cosine and sine", "grows in proportion to the angle, in bursts", "angles"),
-            (rounded(np.outer(p, low_theta), name), ("precision",), f"angles are held in {name}",
-             f"frequencies and angles were rounded to {name} before cosine and sine", "grows in proportion to the angle, in bursts", "angles"),
-            (rounded(np.outer(low_p, low_theta), name), ("precision",), f"angles are held in {name}",
-             f"positions, frequencies and angles were rounded to {name} before cosine and sine", "grows in proportion to the angle, in bursts", "angles"),
-        )  # fmt: skip
-        for angle, kinds, title, cause, shape, where in forms:
-            if not np.isfinite(angle).all() or np.array_equal(angle, np.outer(p, theta)):
-                continue
-            rest = float(np.abs(np.angle(unit * np.exp(-1j * angle))).max())
-            tries.append(
-                (
-                    rest,
-                    (
-                        kinds,
-                        title,
-                        cause,
-                        shape,
-                        Recovered(name=f"dtype of the {where}", value=name, expected="float32"),
-                    ),
-                )
-            )
-    rest, best = min(tries, key=lambda t: t[0], default=(np.inf, None))
-    return best if rest <= 0.05 * gap.max() + 8 * rounding else None
+    notes.found(
+        "defect",
+        ("precision", "table-length"),
+        f"angles are off from {what} {p[k]:g} on, by up to {gap.max():.3g} radians",
+        evidence=evidence,
+        first=first,
+        shape=shape,
+        drawn=picture,
+    )
 
 
 def _steps(p: Array, stands: Array) -> list[tuple[float, Array]]:
@@ -239,13 +248,30 @@ def check_start(notes: Gathered, waves: Waves, rounding: float, *, relative: boo
         shift, rest = standing(np.exp(1j * start), waves.theta, near=0.0, reach=64.0)
         if rest > 0.02 + loose or not np.isfinite(shift):
             if np.abs(wrap(start - np.pi / 2)).max() < loose * 4 or np.abs(wrap(start + np.pi / 2)).max() < loose * 4:
-                notes.found("defect", ("layout",), "sine and cosine are swapped: position 0 is turned by a quarter turn",
-                            evidence=[Evidence(name="angle at position 0", expected=0.0, seen=float(start[0]), unit="radians")],
-                            cause="cos and sin were handed over in the wrong order", recovered=[Recovered(name="sin and cos", value="swapped")])  # fmt: skip
+                notes.found(
+                    "defect",
+                    ("layout",),
+                    "sine and cosine are swapped: position 0 is turned by a quarter turn",
+                    evidence=[Evidence(name="angle at position 0", expected=0.0, seen=float(start[0]), unit="radians")],
+                    cause="cos and sin were handed over in the wrong order",
+                    recovered=[Recovered(name="sin and cos", value="swapped")],
+                )
             else:
                 i = int(np.abs(start).argmax())
-                notes.found("defect", ("layout",), "position 0 is not the identity",
-                            evidence=[Evidence(name="angle at position 0", expected=0.0, seen=float(start[i]), where=f"pair {i}", unit="radians")])  # fmt: skip
+                notes.found(
+                    "defect",
+                    ("layout",),
+                    "position 0 is not the identity",
+                    evidence=[
+                        Evidence(
+                            name="angle at position 0",
+                            expected=0.0,
+                            seen=float(start[i]),
+                            where=f"pair {i}",
+                            unit="radians",
+                        )
+                    ],
+                )
             return 0.0
     near = round(shift)
     shift = float(near) if abs(shift - near) < 0.02 else shift
@@ -256,12 +282,25 @@ def check_start(notes: Gathered, waves: Waves, rounding: float, *, relative: boo
     ]
     recovered = [Recovered(name="offset", value=shift, expected=expected)]
     if relative:
-        notes.found("harmless", ("offset-cache",), f"every position is shifted by {shift:g}", evidence=evidence, recovered=recovered,
-                    cause="scores depend on differences alone, as long as queries and keys are shifted alike",
-                    remedy="Nothing, if queries and cached keys share the shift.")  # fmt: skip
+        notes.found(
+            "harmless",
+            ("offset-cache",),
+            f"every position is shifted by {shift:g}",
+            evidence=evidence,
+            recovered=recovered,
+            cause="scores depend on differences alone, as long as queries and keys are shifted alike",
+            remedy="Nothing, if queries and cached keys share the shift.",
+        )
     else:
         verdict = "convention" if expected == 0 else "defect"
-        notes.found(verdict, ("mask-padding", "offset-cache"), f"position 0 reads row {shift:g} in place of {expected:g}", evidence=evidence,
-                    recovered=recovered, cause="rows are reserved before the first position (a padding index)", like="padding")  # fmt: skip
+        notes.found(
+            verdict,
+            ("mask-padding", "offset-cache"),
+            f"position 0 reads row {shift:g} in place of {expected:g}",
+            evidence=evidence,
+            recovered=recovered,
+            cause="rows are reserved before the first position (a padding index)",
+            like="padding",
+        )
     notes.recover("offset", shift, expected)
     return shift

@@ -1,4 +1,4 @@
-"""Whole attention, with V the identity: logits up to a constant for each row, and what they say of scale, positions, bias."""
+"""Whole attention, V the identity: logits up to a constant for each row, for scale, positions, bias."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TOKENS = 11
 
 
 def logits(box: Attention, q: Array, k: Array, positions: Array, **more: Any) -> Array:
-    """``(heads, tokens, tokens)`` logarithms of the weights, rows centred on what they attend to; nan where they do not.
+    """``(heads, tokens, tokens)`` logarithms of the weights, each row centred; nan where a query does not look.
 
     V is the identity where the head is wide enough, otherwise blocks of it in several calls.
     """
@@ -57,9 +57,14 @@ def examine_attention(notes: Gathered, box: Attention, encoding: Any) -> None:
     if rest < 0.02:
         _scale(notes, slope, right_scale, box, rotary)
         if bias is not None and abs(offset - 1) > 0.01:
-            notes.found("defect", ("bias-function",), f"the bias is {offset:.4g} times ALiBi's",
-                        evidence=[Evidence(name="factor on the bias", expected=1.0, seen=offset)],
-                        cause=_bias_words(offset, box.head_dim), recovered=[Recovered(name="factor on the bias", value=offset, expected=1.0)])  # fmt: skip
+            notes.found(
+                "defect",
+                ("bias-function",),
+                f"the bias is {offset:.4g} times ALiBi's",
+                evidence=[Evidence(name="factor on the bias", expected=1.0, seen=offset)],
+                cause=_bias_words(offset, box.head_dim),
+                recovered=[Recovered(name="factor on the bias", value=offset, expected=1.0)],
+            )
     else:
         _explain(notes, seen, q, k, at, encoding, right_scale, rest, box)
     _padding(notes, box, q, k, at)
@@ -88,7 +93,8 @@ def _scale(notes: Gathered, slope: float, right: float, box: Attention, rotary: 
     notes.measure("softmax scale", slope, f"wanted {right:.6g}")
     if abs(ratio - 1) < 2e-3:
         return
-    cause, kinds = None, ("attention-factor",)
+    cause: str | None = None
+    kinds: tuple[str, ...] = ("attention-factor",)
     d = box.head_dim
     if rotary is not None:
         f = frequencies(rotary)
@@ -97,10 +103,13 @@ def _scale(notes: Gathered, slope: float, right: float, box: Attention, rotary: 
             factor = float(fields.get("factor") or 1)
             m = mscale(factor)
             tries = [
-                (1 / f.logit_scale, "the factor on the softmax scale is missing"), (f.logit_scale, "the factor on the softmax scale is applied twice"),
-                (1 / math.sqrt(f.logit_scale), "the factor on the softmax scale is not squared"), (m * m, "YaRN's factor is applied to the softmax scale too"),
-                (1 / f.gain**2, "the attention factor on cos and sin is missing"), (f.gain**2, "the attention factor on cos and sin is applied twice"),
-            ]  # fmt: skip
+                (1 / f.logit_scale, "the factor on the softmax scale is missing"),
+                (f.logit_scale, "the factor on the softmax scale is applied twice"),
+                (1 / math.sqrt(f.logit_scale), "the factor on the softmax scale is not squared"),
+                (m * m, "YaRN's factor is applied to the softmax scale too"),
+                (1 / f.gain**2, "the attention factor on cos and sin is missing"),
+                (f.gain**2, "the attention factor on cos and sin is applied twice"),
+            ]
             cause = cause or next(
                 (words for value, words in tries if abs(value - 1) > 1e-3 and abs(ratio / value - 1) < 2e-3), None
             )
@@ -110,9 +119,16 @@ def _scale(notes: Gathered, slope: float, right: float, box: Attention, rotary: 
     ):
         if cause is None and abs(ratio / value - 1) < 2e-3:
             cause, kinds = words, ("attention-factor", "integration")
-    notes.found("defect", kinds, f"scores are {ratio:.5g} times the wanted ones",
-                evidence=[Evidence(name="softmax scale", expected=right, seen=slope)], cause=cause, like="softmax",
-                shape="a constant factor at every position; a single key hides it", recovered=[Recovered(name="softmax scale", value=slope, expected=right)])  # fmt: skip
+    notes.found(
+        "defect",
+        kinds,
+        f"scores are {ratio:.5g} times the wanted ones",
+        evidence=[Evidence(name="softmax scale", expected=right, seen=slope)],
+        cause=cause,
+        like="softmax",
+        shape="a constant factor at every position; a single key hides it",
+        recovered=[Recovered(name="softmax scale", value=slope, expected=right)],
+    )
     notes.recover("softmax scale", slope, right)
 
 
@@ -187,15 +203,27 @@ def _explain(
         slope, left, _ = _fit(seen, a, b, None)
         if left < 0.02:
             verdict = "convention" if kinds == ("layout",) else "defect"
-            notes.found(verdict, kinds, f"the scores are not the wanted ones: {words}", cause=words, recovered=[Recovered(name="scores", value=key)],
-                        evidence=[Evidence(name="share of the logits not explained by the wanted scores", expected=0.0, seen=rest),
-                                  Evidence(name="share not explained by this", expected=0.0, seen=left)])  # fmt: skip
+            notes.found(
+                verdict,
+                kinds,
+                f"the scores are not the wanted ones: {words}",
+                cause=words,
+                recovered=[Recovered(name="scores", value=key)],
+                evidence=[
+                    Evidence(name="share of the logits not explained by the wanted scores", expected=0.0, seen=rest),
+                    Evidence(name="share not explained by this", expected=0.0, seen=left),
+                ],
+            )
             if verdict == "defect" or abs(slope / scale - 1) > 2e-3:
                 _scale(notes, slope, scale, box, encoding if isinstance(encoding, Rotary) else None)
             return
-    notes.found("defect", ("integration",), "the scores are not those of the wanted encoding",
-                evidence=[Evidence(name="share of the logits not explained", expected=0.0, seen=rest)],
-                remedy="Check the rotation and the bias by themselves.")  # fmt: skip
+    notes.found(
+        "defect",
+        ("integration",),
+        "the scores are not those of the wanted encoding",
+        evidence=[Evidence(name="share of the logits not explained", expected=0.0, seen=rest)],
+        remedy="Check the rotation and the bias by themselves.",
+    )
 
 
 def _padding(notes: Gathered, box: Attention, q: Array, k: Array, at: Array) -> None:
@@ -217,9 +245,16 @@ def _padding(notes: Gathered, box: Attention, q: Array, k: Array, at: Array) -> 
     notes.ran("left padding")
     gap = float(np.abs(alone - padded).max())
     if gap > 1e-3:
-        notes.found("defect", ("mask-padding",), "a row behind padding on the left gives another result than alone",
-                    evidence=[Evidence(name="largest difference of the output", expected=0.0, seen=gap)],
-                    shape="only the shorter rows of a batch", cause="padding is attended to, or counted as positions", first=FirstWrong(position=float(pad)), like="padding")  # fmt: skip
+        notes.found(
+            "defect",
+            ("mask-padding",),
+            "a row behind padding on the left gives another result than alone",
+            evidence=[Evidence(name="largest difference of the output", expected=0.0, seen=gap)],
+            shape="only the shorter rows of a batch",
+            cause="padding is attended to, or counted as positions",
+            first=FirstWrong(position=float(pad)),
+            like="padding",
+        )
     del at
 
 
@@ -241,6 +276,13 @@ def _packing(notes: Gathered, box: Attention, q: Array, k: Array) -> None:
     notes.ran("packing")
     gap = float(np.abs(alone - packed).max())
     if gap > 1e-3:
-        notes.found("defect", ("packing",), "a packed document gives another result than alone",
-                    evidence=[Evidence(name="largest difference of the output", expected=0.0, seen=gap)],
-                    shape="from the second document on", cause="documents see each other, or positions run on", first=FirstWrong(position=float(first)), like="packing")  # fmt: skip
+        notes.found(
+            "defect",
+            ("packing",),
+            "a packed document gives another result than alone",
+            evidence=[Evidence(name="largest difference of the output", expected=0.0, seen=gap)],
+            shape="from the second document on",
+            cause="documents see each other, or positions run on",
+            first=FirstWrong(position=float(first)),
+            like="packing",
+        )

@@ -6,9 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posenc.checker.boxes import Array, CosSin, Vector
-from posenc.checker.examining.along import check_along, check_start, rounding_explains
+from posenc.checker.examining.along import check_along, check_start
+from posenc.checker.examining.half_precision import rounding_explains
+from posenc.checker.examining.matrices import not_finite
 from posenc.checker.examining.spectra import SAFE, check_frequencies, check_gain
-from posenc.checker.examining.turning import fit_like, not_finite
+from posenc.checker.examining.turning import fit_like
 from posenc.checker.gathering import Gathered
 from posenc.checker.matching.spectrum import Wanted
 from posenc.checker.matching.unscaled import rounded
@@ -51,8 +53,11 @@ def examine_cos_sin(notes: Gathered, box: CosSin, encoding: object, served: int 
         return
     waves, how = waves_from(box, at)
     notes.ran("cosines and sines")
-    notes.measure("columns", waves.pairs * (1 if how == "once" else 2), {"once": "one for each pair", "half": "(a, b, a, b)",
-                                                                        "adjacent": "(a, a, b, b)"}[how])  # fmt: skip
+    notes.measure(
+        "columns",
+        waves.pairs * (1 if how == "once" else 2),
+        {"once": "one for each pair", "half": "(a, b, a, b)", "adjacent": "(a, a, b, b)"}[how],
+    )
     theta = waves.theta
     if waves.pairs != wanted.pairs:
         theta = _other_width(notes, waves, wanted, how)
@@ -60,16 +65,28 @@ def examine_cos_sin(notes: Gathered, box: CosSin, encoding: object, served: int 
         return
     interleaved = getattr(encoding, "interleaved", None)
     if how != "once" and interleaved is not None and (how == "adjacent") != interleaved:
-        notes.found("convention", ("layout",), f"columns are laid out {'(a, a, b, b)' if how == 'adjacent' else '(a, b, a, b)'}, for the other pairing",
-                    cause="right with a rotate step that pairs channels in this way", like="table-expansion",
-                    evidence=[Evidence(name="interleaved", expected=str(interleaved), seen=str(how == "adjacent"))])  # fmt: skip
+        notes.found(
+            "convention",
+            ("layout",),
+            f"columns are laid out {'(a, a, b, b)' if how == 'adjacent' else '(a, b, a, b)'}, for the other pairing",
+            cause="right with a rotate step that pairs channels in this way",
+            like="table-expansion",
+            evidence=[Evidence(name="interleaved", expected=str(interleaved), seen=str(how == "adjacent"))],
+        )
     right = wanted.theta()
     if (theta[np.abs(right) > 1e-4] < 0).any() and (theta[np.abs(theta) > 1e-4] < 0).all():
         quarter = np.abs(np.abs(waves.start) - np.pi / 2).max() < 0.05
         if not quarter:
-            notes.found("defect", ("layout",), "the sines have the opposite sign", evidence=[
-                Evidence(name="radians per position of pair 0", expected=float(right[0]), seen=float(theta[0]))],
-                cause="the signs of the two sine terms are exchanged", recovered=[Recovered(name="sign", value=-1, expected=1)])  # fmt: skip
+            notes.found(
+                "defect",
+                ("layout",),
+                "the sines have the opposite sign",
+                evidence=[
+                    Evidence(name="radians per position of pair 0", expected=float(right[0]), seen=float(theta[0]))
+                ],
+                cause="the signs of the two sine terms are exchanged",
+                recovered=[Recovered(name="sign", value=-1, expected=1)],
+            )
         theta = -theta
     tolerance = spread(waves, right, box.rounding)
     low = rounding_explains(waves, right, box.rounding)
@@ -88,17 +105,30 @@ def _other_width(notes: Gathered, waves: Waves, wanted: Wanted, how: str) -> Arr
     if seen > wanted.pairs and not np.abs(theta[wanted.pairs :]).any():
         return theta[: wanted.pairs]  # pairs that stand still: proportional rotary written out in full
     name = "width" if how == "once" else "rotary_dim"
-    notes.found("defect", ("partial-rotary", "width"), f"there are {seen} pairs of cosine and sine in place of {wanted.pairs}",
-                evidence=[Evidence(name="pairs", expected=wanted.pairs, seen=seen)],
-                recovered=[Recovered(name=name if name != "width" else "rotary_dim", value=2 * seen, expected=2 * wanted.pairs)],
-                first=FirstWrong(pair=min(seen, wanted.pairs)), like="partial")  # fmt: skip
+    notes.found(
+        "defect",
+        ("partial-rotary", "width"),
+        f"there are {seen} pairs of cosine and sine in place of {wanted.pairs}",
+        evidence=[Evidence(name="pairs", expected=wanted.pairs, seen=seen)],
+        recovered=[
+            Recovered(name=name if name != "width" else "rotary_dim", value=2 * seen, expected=2 * wanted.pairs)
+        ],
+        first=FirstWrong(pair=min(seen, wanted.pairs)),
+        like="partial",
+    )
     encoding = wanted.encoding
     try:
         other = Wanted(
             encoding.replace(rotary_dim=2 * seen, head_dim=max(getattr(encoding, "head_dim", 2 * seen), 2 * seen)),
             wanted.length,
         )
-        check_frequencies(notes, np.abs(theta), other, spread(waves, other.theta(), 2.0**-24), widths={"width:wanted rotary_dim": 2.0 * wanted.pairs})  # fmt: skip
+        check_frequencies(
+            notes,
+            np.abs(theta),
+            other,
+            spread(waves, other.theta(), 2.0**-24),
+            widths={"width:wanted rotary_dim": 2.0 * wanted.pairs},
+        )
     except PosencError:
         pass
     return theta
@@ -128,8 +158,12 @@ def _far(notes: Gathered, box: CosSin, short: Waves, wanted: Wanted, served: int
         notes.note(f"positions up to {at.max():g} are refused: {error}")
         return
     if long.pairs != short.pairs:
-        notes.found("defect", ("table-length", "width"), "a long row has another number of columns than a short one",
-                    evidence=[Evidence(name="pairs", expected=short.pairs, seen=long.pairs)])  # fmt: skip
+        notes.found(
+            "defect",
+            ("table-length", "width"),
+            "a long row has another number of columns than a short one",
+            evidence=[Evidence(name="pairs", expected=short.pairs, seen=long.pairs)],
+        )
         return
     if wanted.encoding.needs_length:
         length = int(at.max()) + 1
@@ -143,9 +177,14 @@ def _far(notes: Gathered, box: CosSin, short: Waves, wanted: Wanted, served: int
     both = np.isin(long.positions, short.positions)
     gap = np.abs(np.angle(long.z[both] * short.z[np.isin(short.positions, long.positions)].conj()))
     if gap.max(initial=0.0) > 1e-3 + 8 * box.rounding:
-        notes.found("defect", ("scaling-parameters", "state-leak"), "early rows of a long table differ from those of a short one",
-                    evidence=[Evidence(name="angle between them", expected=0.0, seen=float(gap.max()), unit="radians")],
-                    shape="a step at a threshold of the length", cause="a scaling depends on the length of the call, and the value has none that does")  # fmt: skip
+        notes.found(
+            "defect",
+            ("scaling-parameters", "state-leak"),
+            "early rows of a long table differ from those of a short one",
+            evidence=[Evidence(name="angle between them", expected=0.0, seen=float(gap.max()), unit="radians")],
+            shape="a step at a threshold of the length",
+            cause="a scaling depends on the length of the call, and the value has none that does",
+        )
         return
     check_along(notes, fit_like(long, short), theta, box.rounding, box.dtype)
 
@@ -157,9 +196,20 @@ def examine_vector(notes: Gathered, box: Vector, encoding: object) -> None:
     notes.ran("frequency vector")
     finite = np.isfinite(values)
     if not finite.all() or not values.any():
-        notes.found("defect", ("meta-init",), "the frequencies hold what is not finite" if not finite.all() else "the frequencies are all zero",
-                    evidence=[Evidence(name="first frequency", expected=float(wanted.theta()[0]), seen=float(values[0]) if len(values) else None)],
-                    cause="the buffer was never filled after it was made without memory", like="meta")  # fmt: skip
+        notes.found(
+            "defect",
+            ("meta-init",),
+            "the frequencies hold what is not finite" if not finite.all() else "the frequencies are all zero",
+            evidence=[
+                Evidence(
+                    name="first frequency",
+                    expected=float(wanted.theta()[0]),
+                    seen=float(values[0]) if len(values) else None,
+                )
+            ],
+            cause="the buffer was never filled after it was made without memory",
+            like="meta",
+        )
         return
     theta, right = values, wanted.theta()
     if len(theta) == 2 * wanted.pairs and np.array_equal(theta[: wanted.pairs], theta[wanted.pairs :]):
@@ -167,32 +217,52 @@ def examine_vector(notes: Gathered, box: Vector, encoding: object) -> None:
     elif len(theta) == 2 * wanted.pairs and np.array_equal(theta[::2], theta[1::2]):
         theta = theta[::2]
     if len(theta) != wanted.pairs:
-        notes.found("defect", ("width", "partial-rotary"), f"there are {len(theta)} frequencies in place of {wanted.pairs}",
-                    evidence=[Evidence(name="frequencies", expected=wanted.pairs, seen=len(theta))],
-                    recovered=[Recovered(name="rotary_dim", value=2 * len(theta), expected=2 * wanted.pairs)])  # fmt: skip
+        notes.found(
+            "defect",
+            ("width", "partial-rotary"),
+            f"there are {len(theta)} frequencies in place of {wanted.pairs}",
+            evidence=[Evidence(name="frequencies", expected=wanted.pairs, seen=len(theta))],
+            recovered=[Recovered(name="rotary_dim", value=2 * len(theta), expected=2 * wanted.pairs)],
+        )
         return
     with np.errstate(divide="ignore"):
         waves = 1 / theta
     if np.abs(waves - right).max() < 1e-4 * np.abs(right).max() and not np.allclose(theta, right, rtol=1e-3):
-        notes.found("naming", ("time-unit",), "the vector holds 1/theta (wavelengths over 2 pi), not theta",
-                    evidence=[Evidence(name="last entry", expected=float(right[-1]), seen=float(theta[-1]))],
-                    cause="some libraries take frequencies in this form", remedy="Take the reciprocal.")  # fmt: skip
+        notes.found(
+            "naming",
+            ("time-unit",),
+            "the vector holds 1/theta (wavelengths over 2 pi), not theta",
+            evidence=[Evidence(name="last entry", expected=float(right[-1]), seen=float(theta[-1]))],
+            cause="some libraries take frequencies in this form",
+            remedy="Take the reciprocal.",
+        )
         theta = waves
     if theta[0] > 1e4 or (theta <= 0).all() or _scrambled(theta, right):
-        notes.found("defect", ("meta-init", "buffer-state-dict"), "the frequencies look uninitialised: neither from 1 nor decreasing",
-                    evidence=[Evidence(name="first frequency", expected=float(right[0]), seen=float(theta[0]))],
-                    cause="memory that was never filled", like="meta")  # fmt: skip
+        notes.found(
+            "defect",
+            ("meta-init", "buffer-state-dict"),
+            "the frequencies look uninitialised: neither from 1 nor decreasing",
+            evidence=[Evidence(name="first frequency", expected=float(right[0]), seen=float(theta[0]))],
+            cause="memory that was never filled",
+            like="meta",
+        )
         return
-    rough = SAFE if box.rounding <= 2.0**-23 else SAFE
     notes.assume(f"the vector is stored in {box.dtype}")
     if box.rounding > 2.0**-23 and np.array_equal(theta, rounded(right, box.dtype)):
         verdict = "convention" if box.dtype == "float16" else "defect"
-        notes.found(verdict, ("precision", "buffer-state-dict"), f"the frequencies are stored in {box.dtype}",
-                    evidence=[Evidence(name="largest relative error", expected=0.0, seen=float(np.abs(theta / right - 1).max()))],
-                    cause="exact values rounded to the type of the file; a model trained with these must keep them", like="esm",
-                    recovered=[Recovered(name="dtype of the frequencies", value=box.dtype, expected="float32")])  # fmt: skip
+        notes.found(
+            verdict,
+            ("precision", "buffer-state-dict"),
+            f"the frequencies are stored in {box.dtype}",
+            evidence=[
+                Evidence(name="largest relative error", expected=0.0, seen=float(np.abs(theta / right - 1).max()))
+            ],
+            cause="exact values rounded to the type of the file; a model trained with these must keep them",
+            like="esm",
+            recovered=[Recovered(name="dtype of the frequencies", value=box.dtype, expected="float32")],
+        )
         return
-    check_frequencies(notes, theta, wanted, rough, floor=0.0, dtype=box.dtype, trained=True)
+    check_frequencies(notes, theta, wanted, SAFE, floor=0.0, dtype=box.dtype, trained=True)
 
 
 def _scrambled(theta: Array, right: Array) -> bool:

@@ -6,11 +6,13 @@ from typing import Any
 
 from posenc.checker.boxes import Attention, Bias, Box, Buckets, CosSin, Rows, Turning, Vector
 from posenc.checker.examining.attention import examine_attention
-from posenc.checker.examining.biases import examine_bias, examine_buckets, examine_slopes
+from posenc.checker.examining.biases import examine_bias
+from posenc.checker.examining.buckets import examine_buckets
 from posenc.checker.examining.cosines import examine_cos_sin, examine_vector
 from posenc.checker.examining.learned import examine_learned
 from posenc.checker.examining.other import examine_other
 from posenc.checker.examining.rows import examine_rows
+from posenc.checker.examining.slopes import examine_slopes
 from posenc.checker.examining.turning import examine_turning
 from posenc.checker.gathering import Gathered
 from posenc.errors import SubjectError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
@@ -43,13 +44,21 @@ def examine_dump(notes: Gathered, arrays: dict[str, Any], encoding: Rotary, roun
     which = "q" if "q_before" in names else "k"
     width, layout, pairs, waves, residual = read_dump(notes, arrays, which)
     if width != encoding.head_dim:
-        notes.found("defect", ("width",), f"the head is {width} wide in place of {encoding.head_dim}",
-                    evidence=[Evidence(name="head_dim", expected=encoding.head_dim, seen=width)])  # fmt: skip
+        notes.found(
+            "defect",
+            ("width",),
+            f"the head is {width} wide in place of {encoding.head_dim}",
+            evidence=[Evidence(name="head_dim", expected=encoding.head_dim, seen=width)],
+        )
         return
     if residual > 1e-3:
-        notes.found("defect", ("layout",), "no rotation of pairs explains the dump",
-                    evidence=[Evidence(name="energy not explained", expected=0.0, seen=residual, where=layout.words)],
-                    remedy="Dump q right before and right after the rotation, without normalisation between.")  # fmt: skip
+        notes.found(
+            "defect",
+            ("layout",),
+            "no rotation of pairs explains the dump",
+            evidence=[Evidence(name="energy not explained", expected=0.0, seen=residual, where=layout.words)],
+            remedy="Dump q right before and right after the rotation, without normalisation between.",
+        )
         return
     encoding, pairs, waves = _laid_out(notes, arrays, which, encoding, layout, pairs, waves)
     wanted = Wanted(encoding)
@@ -65,9 +74,15 @@ def examine_dump(notes: Gathered, arrays: dict[str, Any], encoding: Rotary, roun
     if step * np.abs(right).max() > np.pi:
         notes.note(f"positions in the dump are at least {step:g} apart: fast pairs are known up to whole turns")
     if (waves.theta[np.abs(waves.theta) > 1e-4] < 0).all() and right.max() > 0:
-        notes.found("defect", ("layout",), "the rotation runs backwards: every angle has the opposite sign",
-                    evidence=[Evidence(name="radians per position of pair 0", expected=float(right[0]), seen=float(waves.theta[0]))],
-                    recovered=[Recovered(name="sign", value=-1, expected=1)])  # fmt: skip
+        notes.found(
+            "defect",
+            ("layout",),
+            "the rotation runs backwards: every angle has the opposite sign",
+            evidence=[
+                Evidence(name="radians per position of pair 0", expected=float(right[0]), seen=float(waves.theta[0]))
+            ],
+            recovered=[Recovered(name="sign", value=-1, expected=1)],
+        )
         waves = fit_waves(waves.positions, waves.z.conj())
     tolerance = np.maximum(SAFE, 8 * waves.error / np.maximum(right, 1e-300)) + 8 * rounding / np.maximum(
         right * np.ptp(waves.positions), 1e-3
@@ -81,8 +96,18 @@ def examine_dump(notes: Gathered, arrays: dict[str, Any], encoding: Rotary, roun
     if which == "q" and {"k_before", "k_after"} <= names:
         _, _, _, keys, _ = read_dump(Gathered(), arrays, "k")
         if len(keys.theta) == len(waves.theta) and np.abs(keys.theta - waves.theta).max() > 1e-3:
-            notes.found("defect", ("double-application", "layout"), "keys are turned otherwise than queries",
-                        evidence=[Evidence(name="radians per position of pair 0, keys", expected=float(waves.theta[0]), seen=float(keys.theta[0]))])  # fmt: skip
+            notes.found(
+                "defect",
+                ("double-application", "layout"),
+                "keys are turned otherwise than queries",
+                evidence=[
+                    Evidence(
+                        name="radians per position of pair 0, keys",
+                        expected=float(waves.theta[0]),
+                        seen=float(keys.theta[0]),
+                    )
+                ],
+            )
 
 
 def _laid_out(
@@ -101,22 +126,30 @@ def _laid_out(
         return encoding, wanted, waves_of_dump(before, after, at, wanted)
     interleaved = layout.name == "adjacent"
     if layout.width != encoding.rotary_dim:
-        notes.found("defect", ("partial-rotary",), f"{layout.width} channels are rotated in place of {encoding.rotary_dim}",
-                    evidence=[Evidence(name="rotary_dim", expected=encoding.rotary_dim, seen=layout.width)],
-                    first=FirstWrong(pair=min(layout.width, encoding.rotary_dim), of="channel"),
-                    recovered=[Recovered(name="rotary_dim", value=layout.width, expected=encoding.rotary_dim)], like="partial")  # fmt: skip
+        notes.found(
+            "defect",
+            ("partial-rotary",),
+            f"{layout.width} channels are rotated in place of {encoding.rotary_dim}",
+            evidence=[Evidence(name="rotary_dim", expected=encoding.rotary_dim, seen=layout.width)],
+            first=FirstWrong(pair=min(layout.width, encoding.rotary_dim), of="channel"),
+            recovered=[Recovered(name="rotary_dim", value=layout.width, expected=encoding.rotary_dim)],
+            like="partial",
+        )
         notes.recover("rotary_dim", layout.width, encoding.rotary_dim)
     if interleaved != encoding.interleaved:
-        notes.found("convention", ("layout",), f"pairs {'(2i, 2i + 1)' if interleaved else '(i, i + n/2)'} are turned in place of the other pairing",
-                    evidence=[Evidence(name="interleaved", expected=str(encoding.interleaved), seen=str(interleaved))],
-                    cause="right with query and key rows that are stored for this pairing, wrong with others", like="titan gguf",
-                    recovered=[Recovered(name="interleaved", value=str(interleaved), expected=str(encoding.interleaved))])  # fmt: skip
-    try:
+        notes.found(
+            "convention",
+            ("layout",),
+            f"pairs {'(2i, 2i + 1)' if interleaved else '(i, i + n/2)'} are turned in place of the other pairing",
+            evidence=[Evidence(name="interleaved", expected=str(encoding.interleaved), seen=str(interleaved))],
+            cause="right with query and key rows that are stored for this pairing, wrong with others",
+            like="titan gguf",
+            recovered=[Recovered(name="interleaved", value=str(interleaved), expected=str(encoding.interleaved))],
+        )
+    with contextlib.suppress(SpecError):
         encoding = encoding.replace(
             rotary_dim=layout.width, interleaved=interleaved, where="first" if layout.first == 0 else "last"
         )
-    except SpecError:
-        pass
     return encoding, pairs, waves
 
 
@@ -126,5 +159,16 @@ def _single(notes: Gathered, waves: Waves, right: np.ndarray) -> None:
     gap = np.abs(np.angle(waves.z[0] * np.exp(-1j * p * right)))
     if p and gap.max() > 1e-3:
         i = int(gap.argmax())
-        notes.found("defect", ("exponent", "scaling-parameters"), f"angles at position {p:g} are not the wanted ones",
-                    evidence=[Evidence(name="angle", expected=float((p * right[i] + np.pi) % (2 * np.pi) - np.pi), seen=float(np.angle(waves.z[0, i])), where=f"pair {i}")])  # fmt: skip
+        notes.found(
+            "defect",
+            ("exponent", "scaling-parameters"),
+            f"angles at position {p:g} are not the wanted ones",
+            evidence=[
+                Evidence(
+                    name="angle",
+                    expected=float((p * right[i] + np.pi) % (2 * np.pi) - np.pi),
+                    seen=float(np.angle(waves.z[0, i])),
+                    where=f"pair {i}",
+                )
+            ],
+        )

@@ -62,10 +62,16 @@ def examine_layers(notes: Gathered, arrays: dict[str, Any], wanted: Expected) ->
         fit = fit_geometric(vector)
         base = fit.base(right.rotary_dim) if fit else 0.0
         expected = float(getattr(right.schedule, "base", 0.0))
-        notes.found("defect", ("per-layer-base", "config-parsing"), f"{len(wrong)} layers have the frequencies of another kind of layer",
-                    evidence=[Evidence(name=f"base of layer {layer}", expected=expected, seen=base)], first=FirstWrong(pair=layer, of="layer"),
-                    cause="one base is used for all layers: the kind of layer was not read", like="perlayer",
-                    recovered=[Recovered(name="base", value=base, expected=expected)])  # fmt: skip
+        notes.found(
+            "defect",
+            ("per-layer-base", "config-parsing"),
+            f"{len(wrong)} layers have the frequencies of another kind of layer",
+            evidence=[Evidence(name=f"base of layer {layer}", expected=expected, seen=base)],
+            first=FirstWrong(pair=layer, of="layer"),
+            cause="one base is used for all layers: the kind of layer was not read",
+            like="perlayer",
+            recovered=[Recovered(name="base", value=base, expected=expected)],
+        )
         notes.recover("base", base, expected)
 
 

@@ -80,9 +80,13 @@ def check_layout(
     if not seen:
         channels = found.head_dim if not found.tangled else 0
         if channels:
-            notes.found("defect", ("integration", "scaling-parameters"), "nothing is turned: every channel passes through",
-                        evidence=[Evidence(name="pairs that turn", expected=len(live), seen=0)],
-                        cause="the rotation is not applied, or positions are ignored")  # fmt: skip
+            notes.found(
+                "defect",
+                ("integration", "scaling-parameters"),
+                "nothing is turned: every channel passes through",
+                evidence=[Evidence(name="pairs that turn", expected=len(live), seen=0)],
+                cause="the rotation is not applied, or positions are ignored",
+            )
         return encoding, found.pairs
     if seen == live or (live <= seen and seen <= {tuple(p) for p in wanted.tolist()}):
         return encoding, _ordered(found.pairs, encoding)
@@ -127,24 +131,43 @@ def _say(notes: Gathered, encoding: Rotary, moved: Rotary, layout: Layout, found
         extra = sorted({int(c) for p in found.pairs for c in p} - {int(c) for p in pairs_of(encoding) for c in p})
         factor = moved.rotary_dim / encoding.head_dim
         notes.found(
-            "defect", ("partial-rotary", "config-parsing"),
+            "defect",
+            ("partial-rotary", "config-parsing"),
             f"{moved.rotary_dim} channels are rotated in place of {encoding.rotary_dim}",
-            evidence=[Evidence(name="rotary_dim", expected=encoding.rotary_dim, seen=moved.rotary_dim),
-                      Evidence(name="channels that should pass and do not", expected=0, seen=len(extra))],
+            evidence=[
+                Evidence(name="rotary_dim", expected=encoding.rotary_dim, seen=moved.rotary_dim),
+                Evidence(name="channels that should pass and do not", expected=0, seen=len(extra)),
+            ],
             first=FirstWrong(pair=extra[0] if extra else int(moved.rotary_dim), of="channel"),
             cause=f"the partial rotary factor is {factor:g} in place of {encoding.rotary_dim / encoding.head_dim:g}",
-            recovered=[Recovered(name="rotary_dim", value=moved.rotary_dim, expected=encoding.rotary_dim)], like="partial",
-        )  # fmt: skip
+            recovered=[Recovered(name="rotary_dim", value=moved.rotary_dim, expected=encoding.rotary_dim)],
+            like="partial",
+        )
         notes.recover("rotary_dim", moved.rotary_dim, encoding.rotary_dim)
     if moved.where != encoding.where:
-        notes.found("defect", ("partial-rotary", "layout"), f"the {moved.where} channels of a head are rotated in place of the {encoding.where} ones",
-                    evidence=[Evidence(name="first channel that turns", expected=int(pairs_of(encoding).min()), seen=layout.first)],
-                    recovered=[Recovered(name="where", value=moved.where, expected=encoding.where)])  # fmt: skip
+        notes.found(
+            "defect",
+            ("partial-rotary", "layout"),
+            f"the {moved.where} channels of a head are rotated in place of the {encoding.where} ones",
+            evidence=[
+                Evidence(name="first channel that turns", expected=int(pairs_of(encoding).min()), seen=layout.first)
+            ],
+            recovered=[Recovered(name="where", value=moved.where, expected=encoding.where)],
+        )
     if moved.interleaved != encoding.interleaved:
-        notes.found("convention", ("layout",), f"{words[moved.interleaved]} are turned in place of {words[encoding.interleaved]}",
-                    evidence=[Evidence(name="partner of channel 0", expected=int(pairs_of(encoding)[0, 1]), seen=int(found.pairs[0, 1]))],
-                    cause="right with query and key rows that are stored for this pairing, wrong with others", like="titan gguf",
-                    recovered=[Recovered(name="interleaved", value=str(moved.interleaved), expected=str(encoding.interleaved))])  # fmt: skip
+        notes.found(
+            "convention",
+            ("layout",),
+            f"{words[moved.interleaved]} are turned in place of {words[encoding.interleaved]}",
+            evidence=[
+                Evidence(
+                    name="partner of channel 0", expected=int(pairs_of(encoding)[0, 1]), seen=int(found.pairs[0, 1])
+                )
+            ],
+            cause="right with query and key rows that are stored for this pairing, wrong with others",
+            like="titan gguf",
+            recovered=[Recovered(name="interleaved", value=str(moved.interleaved), expected=str(encoding.interleaved))],
+        )
         notes.recover("interleaved", str(moved.interleaved), str(encoding.interleaved))
 
 
@@ -159,19 +182,35 @@ def _permuted(notes: Gathered, box: Turning, found: Blocks, encoding: Rotary) ->
     at = np.array([0, 1, 2, 3, 5, 8, 13, 21, 34, 55], dtype=np.float64)
     if box.largest is not None:
         at = at[at <= box.largest]
-    theta = np.abs(waves_of(box, found.pairs, at).theta)
+    signed = waves_of(box, found.pairs, at).theta
+    theta = np.abs(signed)
+    oriented = np.where(
+        signed[:, None] < 0, found.pairs[:, ::-1], found.pairs
+    )  # which channel comes first is not known
     target = np.abs(Wanted(encoding).theta())
     order = np.argsort(-theta, kind="stable")
     ranks = np.argsort(-target, kind="stable")
     pairs = np.zeros_like(found.pairs)
     if len(target) == len(theta):
-        pairs[ranks] = found.pairs[order]
+        pairs[ranks] = oriented[order]
     else:
-        pairs = found.pairs[order]
+        pairs = oriented[order]
     matches = len(target) == len(theta) and np.allclose(np.sort(theta), np.sort(target), rtol=1e-3, atol=1e-9)
-    notes.found("convention" if matches else "defect", ("layout",), "channels are paired in an order that is neither (2i, 2i + 1) nor (i, i + n/2)",
-                evidence=[Evidence(name="partner of channel " + str(int(pairs[0, 0])), expected=int(pairs_of(encoding)[0, 1]), seen=int(pairs[0, 1])),
-                          Evidence(name="pairs that turn", expected=len(target), seen=len(theta))],
-                cause="the frequencies are the wanted ones on permuted channels: right with weights permuted alike" if matches else None,
-                recovered=[Recovered(name="first pairs", value=str(pairs[:6].tolist()))])  # fmt: skip
+    notes.found(
+        "convention" if matches else "defect",
+        ("layout",),
+        "channels are paired in an order that is neither (2i, 2i + 1) nor (i, i + n/2)",
+        evidence=[
+            Evidence(
+                name="partner of channel " + str(int(pairs[0, 0])),
+                expected=int(pairs_of(encoding)[0, 1]),
+                seen=int(pairs[0, 1]),
+            ),
+            Evidence(name="pairs that turn", expected=len(target), seen=len(theta)),
+        ],
+        cause="the frequencies are the wanted ones on permuted channels: right with weights permuted alike"
+        if matches
+        else None,
+        recovered=[Recovered(name="first pairs", value=str(pairs[:6].tolist()))],
+    )
     return pairs

@@ -33,9 +33,14 @@ def examine_other(notes: Gathered, box: Rows, encoding: Any) -> None:
             )
         elif any(abs(box.width - 2 * p) < 1e-9 for p in encoding.periods):
             cause = "the width is twice one period"
-        notes.found("defect", ("width",), f"rows are {box.width} wide in place of {encoding.dim}", cause=cause,
-                    evidence=[Evidence(name="width", expected=encoding.dim, seen=box.width)],
-                    recovered=[Recovered(name="width", value=box.width, expected=encoding.dim)])  # fmt: skip
+        notes.found(
+            "defect",
+            ("width",),
+            f"rows are {box.width} wide in place of {encoding.dim}",
+            cause=cause,
+            evidence=[Evidence(name="width", expected=encoding.dim, seen=box.width)],
+            recovered=[Recovered(name="width", value=box.width, expected=encoding.dim)],
+        )
         notes.recover("width", box.width, encoding.dim)
         _periods(notes, box, encoding)
         return
@@ -47,13 +52,24 @@ def examine_other(notes: Gathered, box: Rows, encoding: Any) -> None:
         return
     order = _permutation(table, right)
     if order is not None:
-        notes.found("convention", ("layout",), "the channels stand in another order", recovered=[Recovered(name="order", value=str(order[:8]))],
-                    evidence=[Evidence(name="channel 1 of row 1", expected=float(right[1, 1]), seen=float(table[1, 1]))],
-                    cause="a fixed permutation of the channels")  # fmt: skip
+        notes.found(
+            "convention",
+            ("layout",),
+            "the channels stand in another order",
+            recovered=[Recovered(name="order", value=str(order[:8]))],
+            evidence=[Evidence(name="channel 1 of row 1", expected=float(right[1, 1]), seen=float(table[1, 1]))],
+            cause="a fixed permutation of the channels",
+        )
         return
     k, c = np.unravel_index(int(gap.argmax()), gap.shape)
-    notes.found("defect", ("time-unit",), "the channels do not follow the wanted periods", first=FirstWrong(position=float(at[k]), pair=int(c), of="channel"),
-                evidence=[Evidence(name=f"channel {c} of row {at[k]:g}", expected=float(right[k, c]), seen=float(table[k, c]))], like="time")  # fmt: skip
+    notes.found(
+        "defect",
+        ("time-unit",),
+        "the channels do not follow the wanted periods",
+        first=FirstWrong(position=float(at[k]), pair=int(c), of="channel"),
+        evidence=[Evidence(name=f"channel {c} of row {at[k]:g}", expected=float(right[k, c]), seen=float(table[k, c]))],
+        like="time",
+    )
     _periods(notes, box, encoding)
 
 
@@ -81,5 +97,11 @@ def _periods(notes: Gathered, box: Rows, encoding: Seasonal) -> None:
         p for p in encoding.periods if not any(abs(p / k - found) < 0.02 * p for found in periods for k in (1, 2, 3))
     ]
     if missing:
-        notes.found("defect", ("time-unit",), f"no channel has the period {missing[0]:g}", evidence=[Evidence(name="periods", expected=str(list(encoding.periods)), seen=str(periods[:8]))],
-                    cause="another field or unit of time is read", like="time-hour")  # fmt: skip
+        notes.found(
+            "defect",
+            ("time-unit",),
+            f"no channel has the period {missing[0]:g}",
+            evidence=[Evidence(name="periods", expected=str(list(encoding.periods)), seen=str(periods[:8]))],
+            cause="another field or unit of time is read",
+            like="time-hour",
+        )

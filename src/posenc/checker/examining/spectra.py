@@ -75,16 +75,30 @@ def check_frequencies(
     evidence = [_evidence(i, theta, plain, of)]
     if at != i:
         evidence.append(_evidence(at, theta, plain, of))
-    curve = drawn(f"radians per position by {of}", of, "radians per position", np.arange(len(theta)),
-                  np.abs(theta), np.abs(plain), log=True)  # fmt: skip
+    curve = drawn(
+        f"radians per position by {of}",
+        of,
+        "radians per position",
+        np.arange(len(theta)),
+        np.abs(theta),
+        np.abs(plain),
+        log=True,
+    )
     first = FirstWrong(pair=i, of=of, dtype=dtype)
     best = result.best
     length = "" if wanted.length is None else f" (rows of length {wanted.length})"
     title = f"{result.count} of {len(theta)} {of}s {_verb(what)} at another frequency than wanted{length}"
     if best is None:
-        notes.found("defect", ("exponent", "scaling-parameters"), title, evidence=evidence, first=first,
-                    shape="the error grows with the position", drawn=[curve],
-                    remedy="No known fault gives these frequencies; the numbers above are what was recovered.")  # fmt: skip
+        notes.found(
+            "defect",
+            ("exponent", "scaling-parameters"),
+            title,
+            evidence=evidence,
+            first=first,
+            shape="the error grows with the position",
+            drawn=[curve],
+            remedy="No known fault gives these frequencies; the numbers above are what was recovered.",
+        )
         return result
     verdict = "convention" if best.convention else "defect"
     if trained and best.key == "rounded float16":
@@ -123,8 +137,13 @@ def _verb(what: str) -> str:
 
 def _evidence(i: int, theta: Array, plain: Array, of: str) -> Evidence:
     ratio = f", ratio {theta[i] / plain[i]:.6g}" if plain[i] else ""
-    return Evidence(name=f"radians per position of {of} {i}{ratio}", expected=float(plain[i]), seen=float(theta[i]),
-                    where=f"{of} {i}", unit="radians")  # fmt: skip
+    return Evidence(
+        name=f"radians per position of {of} {i}{ratio}",
+        expected=float(plain[i]),
+        seen=float(theta[i]),
+        where=f"{of} {i}",
+        unit="radians",
+    )
 
 
 def check_gain(
@@ -162,8 +181,13 @@ def check_gain(
     if np.ptp(gain) > 8 * tolerance * max(middle, 1e-300):
         worst = int(np.abs(gain - right).argmax())
         if abs(middle - right) <= tolerance * right:
-            notes.found("defect", ("attention-factor",), "the gain differs between pairs", first=FirstWrong(pair=pairs[worst]),
-                        evidence=[Evidence(name="gain", expected=right, seen=float(gain[worst]), where=f"pair {pairs[worst]}")])  # fmt: skip
+            notes.found(
+                "defect",
+                ("attention-factor",),
+                "the gain differs between pairs",
+                first=FirstWrong(pair=pairs[worst]),
+                evidence=[Evidence(name="gain", expected=right, seen=float(gain[worst]), where=f"pair {pairs[worst]}")],
+            )
             return
     if abs(middle - right) <= tolerance * right:
         return
@@ -173,7 +197,8 @@ def check_gain(
     notes.found(
         "defect",
         said[0].kinds if said else ("attention-factor",),
-        f"cos and sin are multiplied by {middle:.6g} in place of {right:.6g}: scores are off by {(middle / right) ** 2:.4g}",
+        f"cos and sin are multiplied by {middle:.6g} in place of "
+        f"{right:.6g}: scores are off by {(middle / right) ** 2:.4g}",
         evidence=[
             Evidence(name="gain on cos and sin", expected=right, seen=middle),
             Evidence(name="factor on scores", expected=1.0, seen=(middle / right) ** 2),
@@ -197,10 +222,14 @@ def _check_growth(notes: Gathered, gain: Array, growth: Array, f: Any, tolerance
         with np.errstate(all="ignore"):
             centres = -np.log(gain / f.gain)[np.abs(right) > 0.2 * scale] / right[np.abs(right) > 0.2 * scale]
         if len(centres) and np.ptp(centres) < 0.05 * abs(np.median(centres)) + 1 and abs(np.median(centres)) > 0.5:
-            notes.found("harmless", ("offset-cache",), f"xPos counts from position {np.median(centres):.6g}",
-                        cause="scores depend on differences alone, as long as queries and cached keys share this centre",
-                        evidence=[Evidence(name="centre", expected=0.0, seen=float(np.median(centres)), unit="positions")],
-                        remedy="Keep the centre constant for the life of a cache.")  # fmt: skip
+            notes.found(
+                "harmless",
+                ("offset-cache",),
+                f"xPos counts from position {np.median(centres):.6g}",
+                cause="scores depend on differences alone, as long as queries and cached keys share this centre",
+                evidence=[Evidence(name="centre", expected=0.0, seen=float(np.median(centres)), unit="positions")],
+                remedy="Keep the centre constant for the life of a cache.",
+            )
         return
     if not right.any():
         cause = "an xPos growth that nobody asked for"
@@ -213,6 +242,14 @@ def _check_growth(notes: Gathered, gain: Array, growth: Array, f: Any, tolerance
         ratio = float(np.median(growth[live] / right[live])) if live.any() else math.nan
         cause = f"the growth is {ratio:.4g} times the wanted one (scale base {1 / ratio:.4g} times)" if ratio else None  # type: ignore[assignment]
     i = int(gap.argmax())
-    notes.found("defect", ("scaling-parameters", "attention-factor"), "gains grow with position otherwise than wanted", cause=cause,
-                evidence=[Evidence(name="log gain per position", expected=float(right[i]), seen=float(growth[i]), where=f"pair {i}")],
-                shape="exponential in the position", first=FirstWrong(pair=i))  # fmt: skip
+    notes.found(
+        "defect",
+        ("scaling-parameters", "attention-factor"),
+        "gains grow with position otherwise than wanted",
+        cause=cause,
+        evidence=[
+            Evidence(name="log gain per position", expected=float(right[i]), seen=float(growth[i]), where=f"pair {i}")
+        ],
+        shape="exponential in the position",
+        first=FirstWrong(pair=i),
+    )

@@ -102,13 +102,19 @@ def together(theta: Array, wanted: Wanted, floor: float) -> Iterator[Explanation
         cause=f"the base is {words} and no scaling is applied: the whole configuration was not read",
         residual=residual,
         fitted=1,
-        recovered=(Recovered(name="base", value=base, expected=geometric.base),
-                   Recovered(name="scaling", value="none", expected=" >> ".join(k for k, _ in wanted.chain))),
+        recovered=(
+            Recovered(name="base", value=base, expected=geometric.base),
+            Recovered(name="scaling", value="none", expected=" >> ".join(k for k, _ in wanted.chain)),
+        ),
         theta=predicted,
         prior=1 if any(math.isclose(base, b, rel_tol=2e-3) for b in (1e4, 5e5, 1e6)) else 6,
-    )  # fmt: skip
+    )
     for dtype in ("bfloat16", "float16"):
         near = rounded(start.theta(), dtype)
-        yield Explanation(f"unscaled {dtype}", ("scaling-parameters", "precision"),
-                          f"no scaling is applied, and the frequencies were rounded to {dtype}",
-                          float(deviation(theta, near, floor).max()), theta=near)  # fmt: skip
+        yield Explanation(
+            f"unscaled {dtype}",
+            ("scaling-parameters", "precision"),
+            f"no scaling is applied, and the frequencies were rounded to {dtype}",
+            float(deviation(theta, near, floor).max()),
+            theta=near,
+        )

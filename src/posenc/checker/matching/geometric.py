@@ -58,7 +58,7 @@ def fit_geometric(theta: Array, weight: Array | None = None) -> GeometricFit | N
 def readings(
     step: float, base: float, dim: int, others: dict[str, float], tolerance: float = 2e-3
 ) -> list[tuple[str, str]]:
-    """What the fall from pair to pair may come from, given the wanted base and width: (key, words), the likeliest first.
+    """What the fall from pair to pair may come from, given the wanted base and width: (key, words), likeliest first.
 
     Args:
         step: the fall seen.

@@ -25,7 +25,7 @@ def unequal_pairs(theta: Array, encoding: Sinusoidal) -> tuple[str, tuple[str, .
     d = encoding.dim
     single = scheduled(Geometric(base=geometric.base), d, 2.0 * d)  # exponent c / d
     double = scheduled(Geometric(base=geometric.base), d, float(d))  # exponent 2 c / d
-    forms = (
+    forms: tuple[tuple[str, Array, str, float], ...] = (
         ("c/d", single, "each channel has its own exponent, c / d: the cosine uses 2i + 1", 1.0),
         ("2c/d", double, "the index already steps by two and is doubled again; the cosine uses i + 1", 2.0),
     )

@@ -47,21 +47,24 @@ def _other_base(theta: Array, wanted: Wanted, widths: dict[str, float], floor: f
     step = 2 * math.log(base) / wanted.dim if base > 0 else 0.0
     left = distance(theta, predicted, floor)
     said = readings(step, geometric.base, wanted.dim, widths, tolerance=float(np.clip(10 * left, 1e-5, 2e-3)))
-    kinds = KINDS_OF_READING[said[0][0]] if said else ("exponent", "config-parsing")
+    kinds = tuple(dict.fromkeys(kind for key, _ in said for kind in KINDS_OF_READING[key])) or (
+        "exponent",
+        "config-parsing",
+    )
     ratio = base / geometric.base
     cause = said[0][1] if said else f"the base is {base:.6g} ({ratio:.4g} times the wanted {geometric.base:g})"
     recovered = [Recovered(name="base", value=base, expected=geometric.base)]
-    if said and said[0][0] in ("doubled", "halved"):
-        recovered.append(
-            Recovered(name="exponent", value=step / (2 * math.log(geometric.base) / wanted.dim), expected=1.0)
-        )
-    if said and said[0][0] == "ntk":
+    keys = [key for key, _ in said]
+    exponent = 2 * math.log(geometric.base) / wanted.dim
+    if {"doubled", "halved"} & set(keys):
+        recovered.append(Recovered(name="exponent", value=step / exponent, expected=1.0))
+    if "ntk" in keys:
         factor = (base / geometric.base) ** ((wanted.dim - 2) / wanted.dim)
         recovered.append(Recovered(name="ntk.factor", value=factor))
-    if said and said[0][0] == "denominator":
+    if "denominator" in keys:
         width = 2 * math.log(geometric.base) / step
         recovered.append(Recovered(name="exponent width", value=width, expected=wanted.dim))
-    if said and said[0][0] == "half-1":
+    if "half-1" in keys:
         recovered.append(Recovered(name="shift", value=1.0, expected=geometric.shift))
     others = [words for _, words in said[1:]]
     if said and said[0][0] not in ("default", "doubled", "halved"):
@@ -111,7 +114,7 @@ def _common_factor(theta: Array, wanted: Wanted, floor: float) -> Iterator[Expla
 def _factor_words(ratio: float, wanted: Wanted) -> tuple[tuple[str, ...], str, int]:
     """What a common factor on all frequencies stands for."""
     size = abs(ratio)
-    known = [
+    known: list[tuple[float, tuple[str, ...], str]] = [
         (2.0, ("double-application",), "the rotation is applied twice: every angle is doubled"),
         (1 / (2 * math.pi), ("time-unit",), "angles are counted in turns and taken for radians"),
         (2 * math.pi, ("time-unit",), "positions are multiplied by 2 pi"),
@@ -194,9 +197,12 @@ def _order(theta: Array, wanted: Wanted) -> Iterator[Explanation]:
     plain = wanted.theta()
     if wanted.pairs > 1:
         yield Explanation(
-            "reversed", ("exponent", "layout"), "the frequencies stand in reversed order",
-            _worst(theta, plain[::-1], 0.0), theta=plain[::-1],
-        )  # fmt: skip
+            "reversed",
+            ("exponent", "layout"),
+            "the frequencies stand in reversed order",
+            _worst(theta, plain[::-1], 0.0),
+            theta=plain[::-1],
+        )
 
 
 def _rounded(theta: Array, wanted: Wanted) -> Iterator[Explanation]:

@@ -1,1 +1,1 @@
-"""Whole models: tiny random ones of transformers' types, folders on disk, modules inside; their parts and their passes."""
+"""Whole models: tiny random ones of transformers' types, folders, modules inside; their parts and their passes."""

@@ -1,4 +1,4 @@
-"""Several coordinates: each axis moved alone, from a start that is not 0. Text positions, equal on all axes, see nothing."""
+"""Several coordinates: each axis moved alone from a start that is not 0; equal positions on all axes see nothing."""
 
 from __future__ import annotations
 
@@ -37,7 +37,13 @@ def check_axes(notes: Gathered, box: CosSin, encoding: Rotary) -> None:
     wrong = np.flatnonzero((owners != wanted) & ~slow)
     if len(wrong):
         i = int(wrong[0])
-        notes.found("defect", ("multimodal-positions", "axis-order"), f"{len(wrong)} of {pairs} pairs are turned by another axis than wanted",
-                    evidence=[Evidence(name=f"axis of pair {i}", expected=int(wanted[i]), seen=int(owners[i]))], first=FirstWrong(pair=i),
-                    recovered=[Recovered(name="axis of each pair", value=str(owners.tolist()), expected=str(wanted.tolist()))],
-                    cause="sections are laid out chunked in place of interleaved, or in another order of axes", like="mrope")  # fmt: skip
+        notes.found(
+            "defect",
+            ("multimodal-positions", "axis-order"),
+            f"{len(wrong)} of {pairs} pairs are turned by another axis than wanted",
+            evidence=[Evidence(name=f"axis of pair {i}", expected=int(wanted[i]), seen=int(owners[i]))],
+            first=FirstWrong(pair=i),
+            recovered=[Recovered(name="axis of each pair", value=str(owners.tolist()), expected=str(wanted.tolist()))],
+            cause="sections are laid out chunked in place of interleaved, or in another order of axes",
+            like="mrope",
+        )

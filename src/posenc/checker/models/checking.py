@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from posenc.checker.boxes import CosSin
 from posenc.checker.calling.discovering import discover
 from posenc.checker.calling.hints import hints_of
 from posenc.checker.examining.dispatch import examine
@@ -15,7 +16,7 @@ from posenc.checker.models.parts import Part, apply_functions, position_parts
 from posenc.checker.models.passes import check_passes
 from posenc.checker.models.tiny import library, random_model, tiny_config
 from posenc.errors import PosencError, SubjectError, shown
-from posenc.spec import Learned, Rotary, Sinusoidal, T5Bias
+from posenc.spec import Alibi, Learned, Rotary, Sinusoidal, T5Bias
 
 
 def check_model(notes: Gathered, subject: Any, wanted: Expected | None, *, probes: bool = True) -> Expected | None:
@@ -63,6 +64,12 @@ def check_model(notes: Gathered, subject: Any, wanted: Expected | None, *, probe
             notes.blind = True
             notes.note("no part of the model that carries positions was found by what it holds and takes")
         if probes:
+            kinds = wanted.reading.positions.kinds if wanted.reading is not None else ()
+            if any(not kind.encodings for kind in kinds) and not wanted.reading.positions.input:
+                notes.skipped(
+                    "passes", "the model has layers without positions of their own (recurrent, convolution or none)"
+                )
+                return wanted
             relative = all(e.relative for e in wanted.encodings) and not any(e.needs_length for e in wanted.encodings)
             check_passes(notes, model, relative=relative)
     return wanted
@@ -92,20 +99,27 @@ def _model(notes: Gathered, subject: Any) -> tuple[Any, str | None]:
 
 def _part(notes: Gathered, part: Part, wanted: Expected) -> int:
     """Compare one part with the wanted encoding that fits it best; 1 if there was one."""
-    right: dict[str, tuple[type, ...]] = {"rotary": (Rotary,), "table": (Learned, Sinusoidal), "buckets": (T5Bias,)}
-    candidates = [e for e in wanted.encodings if isinstance(e, right[part.kind])]
+    right: dict[str, tuple[type, ...]] = {
+        "rotary": (Rotary,),
+        "table": (Learned, Sinusoidal),
+        "buckets": (T5Bias,),
+        "alibi": (Alibi,),
+    }
+    candidates: list[Any] = [e for e in wanted.encodings if isinstance(e, right[part.kind])]
     if part.kind == "buckets":
         candidates = [e for e in candidates if e.bidirectional == (part.slot == "encoder")] or candidates
     best: Gathered | None = None
     failures = []
     for encoding in candidates:
         tried = Gathered(where=part.where)
+        if part.kind == "table" and isinstance(encoding, Sinusoidal):
+            encoding = encoding.replace(offset=0)  # a stored table counts rows, not positions
         try:
             examine(tried, part.box, encoding, None if part.kind == "table" else wanted.served)
         except PosencError as error:
             failures.append(str(error))
             continue
-        if "axes" in part.box.calls and getattr(encoding, "axes", None) is not None:
+        if isinstance(part.box, CosSin) and "axes" in part.box.calls and getattr(encoding, "axes", None) is not None:
             check_axes(tried, part.box, encoding)
         tried.measure("compared with", str(encoding)[:200])
         if best is None or _weight(tried) < _weight(best):

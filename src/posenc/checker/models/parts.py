@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from posenc.checker.boxes import Array, Box, Buckets, CosSin, Rows
+from posenc.checker.boxes import Array, Bias, Box, Buckets, CosSin, Rows
 from posenc.checker.calling.caller import Caller, Misshapen, parts
 from posenc.checker.calling.library import library
 from posenc.errors import PosencError, SubjectError
@@ -38,6 +38,7 @@ def position_parts(model: Any) -> Iterator[Part]:
     """Every part that carries positions, in the model's order."""
     yield from _rotary(model)
     yield from _buckets(model)
+    yield from _alibi(model)
     yield from _tables(model)
 
 
@@ -124,6 +125,31 @@ def _buckets(model: Any) -> Iterator[Part]:
         yield Part(path, Buckets(buckets), "buckets", "encoder" if both else "decoder", module)
 
 
+def _alibi(model: Any) -> Iterator[Part]:
+    """Functions of the model's own file that build ALiBi, from a mask and heads (BLOOM) or heads and a length (MPT)."""
+    import torch
+
+    home = sys.modules.get(type(model).__module__)
+    config = model.config
+    heads = int(
+        getattr(config, "num_attention_heads", 0) or getattr(config, "n_head", 0) or getattr(config, "n_heads", 0) or 0
+    )
+    for name, function in sorted(vars(home).items()) if home is not None and heads else ():
+        if "alibi" not in name or not name.startswith("build") or not callable(function):
+            continue
+
+        def bias(n_q: int, n_k: int, build: Any = function) -> Array:
+            with torch.no_grad():
+                try:
+                    out = build(torch.ones(1, n_k), heads, torch.float32)
+                except (TypeError, AttributeError, ValueError):
+                    out = build(heads, n_k)
+            line = out.double().numpy().reshape(heads, 1, n_k)
+            return np.repeat(line, n_q, axis=1)
+
+        yield Part(name, Bias(bias), "alibi")
+
+
 NAMES = ("position_embed", "embed_positions", "pos_embed", "wpe", "positional", "position_enc")
 
 
@@ -131,7 +157,7 @@ def _tables(model: Any) -> Iterator[Part]:
     """Embedding modules and parameters whose names speak of positions."""
     for path, module in model.named_modules():
         last = path.rsplit(".", 1)[-1].lower()
-        weight = getattr(module, "weight", None)
+        weight: Any = getattr(module, "weight", getattr(module, "weights", None))
         if any(name in last for name in NAMES) and getattr(weight, "ndim", 0) == 2:
             values = weight.detach().double().cpu().numpy()
             yield Part(path, _rows(values), "table", module=module)
@@ -147,7 +173,7 @@ def _rows(values: Array) -> Rows:
     def rows(at: Array) -> Array:
         if (at > last).any():
             raise SubjectError(f"rows run from 0 to {last}", float(at.max()))
-        return values[at.astype(int)]
+        return np.asarray(values[at.astype(int)])
 
     return Rows(values.shape[1], rows, largest=last, calls={"table": values})
 

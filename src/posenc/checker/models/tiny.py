@@ -1,4 +1,4 @@
-"""Tiny random models of a transformers type: the real code, small sizes, weights large enough for positions to matter."""
+"""Tiny random models of a transformers type: the real code, weights large enough for positions to matter."""
 
 from __future__ import annotations
 
@@ -53,6 +53,7 @@ EXTRA: dict[str, dict[str, Any]] = {
     "esm": {"vocab_size": 97, "position_embedding_type": "rotary", "mask_token_id": 5},
     "gemma3n_text": {"num_kv_shared_layers": 0, "num_hidden_layers": 5},
     "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1},
+    "longcat_flash": LATENT,
     "recurrent_gemma": {"lru_width": 96},
 }
 """What plain sizes leave inconsistent."""
@@ -142,5 +143,6 @@ def library() -> Any:
         import transformers
     except ImportError:
         raise SubjectError("models need transformers", remedy="Install it with: pip install 'posenc[models]'") from None
-    transformers.logging.set_verbosity_error()
+    quiet: Any = transformers.logging
+    quiet.set_verbosity_error()
     return transformers

@@ -1,1 +1,1 @@
-"""Probes: small functions, one for each way to go wrong that a single examination does not see; faults are exercised."""
+"""Probes: small functions, one for each way to go wrong that a single examination does not see."""

@@ -68,7 +68,7 @@ def asked(box: Any, positions: Array) -> np.ndarray:
     """One answer of a box for some positions: turned vectors, cosines and sines side by side, rows."""
     if isinstance(box, Turning):
         x = np.random.default_rng(19).normal(size=(1, 1, box.head_dim))
-        return box.turn(np.repeat(x, len(positions), axis=1), positions)[0]
+        return np.asarray(box.turn(np.repeat(x, len(positions), axis=1), positions)[0])
     if isinstance(box, CosSin):
         return np.concatenate(box.cos_sin(positions), axis=1)
     if isinstance(box, Rows):

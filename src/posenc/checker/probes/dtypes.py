@@ -1,4 +1,4 @@
-"""Half precision: inputs in it, the module cast to it, autocast around it. Positions and frequencies must not follow."""
+"""Half precision: inputs in it, the module cast to it, autocast around it. Positions and angles must not follow."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from posenc.checker.boxes import ROUNDING, Array, CosSin, Rows, Turning
 from posenc.checker.examining.along import check_along
 from posenc.checker.examining.cosines import waves_from
-from posenc.checker.examining.turning import in_order
+from posenc.checker.examining.matrices import in_order
 from posenc.checker.gathering import Gathered
 from posenc.checker.probes.again import bound_of, box_again, fresh, is_module
 from posenc.checker.probes.registry import Probed, probe

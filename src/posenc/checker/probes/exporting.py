@@ -9,7 +9,7 @@ import numpy as np
 
 from posenc.checker.boxes import CosSin, Rows, Turning
 from posenc.checker.calling.caller import parts
-from posenc.checker.calling.rotations import as_layout
+from posenc.checker.calling.layouts import as_layout
 from posenc.checker.gathering import Gathered
 from posenc.checker.probes.again import apart, bound_of, is_module
 from posenc.checker.probes.registry import Probed, probe
@@ -52,7 +52,17 @@ def traced(notes: Gathered, p: Probed) -> str | None:
             return f"the captured graph refuses another length: {type(error).__name__}"
     gap = apart(seen, eager)
     if gap > 1e-4:
-        notes.found("defect", ("export-compile",), "the captured graph gives another result at another length than its sample's",
-                    evidence=[Evidence(name="largest difference", expected=0.0, seen=gap, where=f"{OTHER} tokens, captured with {SAMPLE}")],
-                    first=FirstWrong(position=float(SAMPLE)), cause="the table was folded to the sample's length", like="export")  # fmt: skip
+        notes.found(
+            "defect",
+            ("export-compile",),
+            "the captured graph gives another result at another length than its sample's",
+            evidence=[
+                Evidence(
+                    name="largest difference", expected=0.0, seen=gap, where=f"{OTHER} tokens, captured with {SAMPLE}"
+                )
+            ],
+            first=FirstWrong(position=float(SAMPLE)),
+            cause="the table was folded to the sample's length",
+            like="export",
+        )
     return None

@@ -17,7 +17,7 @@ SHORT, LONG = 13, 2311
 
 
 def differs(notes: Gathered, box: Any) -> bool:
-    """The same call twice: a projection or table that is made anew in every call differs, and then nothing else can be told."""
+    """The same call twice: what is made anew in every call differs, and then nothing else can be told."""
     if not isinstance(box, Turning | CosSin | Rows):
         return False
     at = np.arange(float(min(SHORT, (box.largest if box.largest is not None else SHORT) + 1)))
@@ -28,10 +28,14 @@ def differs(notes: Gathered, box: Any) -> bool:
     gap = apart(first, second)
     if gap <= 4 * box.rounding + 1e-6:
         return False
-    notes.found("defect", ("integration",), "two equal calls give different results",
-                evidence=[Evidence(name="largest difference", expected=0.0, seen=gap, where="the same input twice")],
-                cause="a part (a projection, a random table, dropout) is made anew in every call",
-                remedy="Create learned and random parts once, in the constructor, as registered modules.")  # fmt: skip
+    notes.found(
+        "defect",
+        ("integration",),
+        "two equal calls give different results",
+        evidence=[Evidence(name="largest difference", expected=0.0, seen=gap, where="the same input twice")],
+        cause="a part (a projection, a random table, dropout) is made anew in every call",
+        remedy="Create learned and random parts once, in the constructor, as registered modules.",
+    )
     return True
 
 
@@ -41,8 +45,13 @@ def history(notes: Gathered, p: Probed) -> str | None:
     if bound_of(p) is None:
         return "the subject is an array"
     top = min(LONG, p.box.largest if p.box.largest is not None else LONG)
-    original = next((int(s.fields()["original"] if s.kind == "as_executed" else getattr(s, "original", 0) or 0)
-                     for s in getattr(p.encoding, "scaling", ())), 0)  # fmt: skip
+    original = next(
+        (
+            int(s.fields()["original"] if s.kind == "as_executed" else getattr(s, "original", 0) or 0)
+            for s in getattr(p.encoding, "scaling", ())
+        ),
+        0,
+    )
     if original and p.box.largest is None:
         top = max(top, min(2 * original + 7, 40000 if p.box.free else 4097))
     try:
@@ -62,10 +71,23 @@ def history(notes: Gathered, p: Probed) -> str | None:
             if third.shape == alone.shape
             else [0]
         )
-        notes.found("defect", ("state-leak", "scaling-parameters"), "a short row gives another result after a long one",
-                    evidence=[Evidence(name="largest difference from a fresh subject", expected=0.0, seen=gap, where=f"{SHORT} tokens after {top + 1}")],
-                    first=FirstWrong(position=float(wrong[0]) if len(wrong) else None),
-                    shape="only after a long call", cause="frequencies or tables that grew for the long row are kept", like="leak")  # fmt: skip
+        notes.found(
+            "defect",
+            ("state-leak", "scaling-parameters"),
+            "a short row gives another result after a long one",
+            evidence=[
+                Evidence(
+                    name="largest difference from a fresh subject",
+                    expected=0.0,
+                    seen=gap,
+                    where=f"{SHORT} tokens after {top + 1}",
+                )
+            ],
+            first=FirstWrong(position=float(wrong[0]) if len(wrong) else None),
+            shape="only after a long call",
+            cause="frequencies or tables that grew for the long row are kept",
+            like="leak",
+        )
     return None
 
 
@@ -91,17 +113,28 @@ def offsets(notes: Gathered, p: Probed) -> str | None:
     gap = apart(second, both[8:12])
     if gap > 8 * p.box.rounding + 1e-5:
         same = apart(second, asked(box, low)) < 1e-6
-        notes.found("defect", ("offset-cache",), "a second call at other positions gives another result than one call over all of them",
-                    evidence=[Evidence(name="largest difference", expected=0.0, seen=gap, where="positions 8 to 11 after 0 to 3")],
-                    cause="a cache is keyed by the length alone: the second call answers with the first one's positions" if same else None,
-                    recovered=[Recovered(name="first position of the second call", value=0.0 if same else None, expected=shift)],
-                    first=FirstWrong(position=shift), like="cache-key")  # fmt: skip
+        notes.found(
+            "defect",
+            ("offset-cache",),
+            "a second call at other positions gives another result than one call over all of them",
+            evidence=[
+                Evidence(name="largest difference", expected=0.0, seen=gap, where="positions 8 to 11 after 0 to 3")
+            ],
+            cause="a cache is keyed by the length alone: the second call answers with the first one's positions"
+            if same
+            else None,
+            recovered=[
+                Recovered(name="first position of the second call", value=0.0 if same else None, expected=shift)
+            ],
+            first=FirstWrong(position=shift),
+            like="cache-key",
+        )
     return None
 
 
 @probe("another dtype first", Turning, CosSin, Rows)
 def dtype_first(notes: Gathered, p: Probed) -> str | None:
-    """A call in bfloat16, then one in float32, beside a fresh subject: a cache keyed without the dtype keeps the first."""
+    """A call in bfloat16, then one in float32, beside a fresh subject: a cache without the dtype keeps the first."""
     bound = bound_of(p)
     if bound is None or bound.library.name not in ("torch", "mlx", "jax", "keras"):
         return "the subject takes no bfloat16"
@@ -116,7 +149,17 @@ def dtype_first(notes: Gathered, p: Probed) -> str | None:
     at = np.arange(float(top + 1))
     gap = apart(asked(box, at), asked(box_again(p, fresh(p)), at))
     if gap > 1e-4:
-        notes.found("defect", ("offset-cache", "precision"), "a call in float32 after one in bfloat16 is still that of bfloat16",
-                    evidence=[Evidence(name="largest difference from a fresh subject", expected=0.0, seen=gap, where=f"positions to {top}")],
-                    cause="a cache is kept without regard to the dtype", like="cache-key", first=FirstWrong(dtype="float32"))  # fmt: skip
+        notes.found(
+            "defect",
+            ("offset-cache", "precision"),
+            "a call in float32 after one in bfloat16 is still that of bfloat16",
+            evidence=[
+                Evidence(
+                    name="largest difference from a fresh subject", expected=0.0, seen=gap, where=f"positions to {top}"
+                )
+            ],
+            cause="a cache is kept without regard to the dtype",
+            like="cache-key",
+            first=FirstWrong(dtype="float32"),
+        )
     return None

@@ -32,14 +32,33 @@ def check_end(notes: Gathered, box: Turning | CosSin | Rows, served: int | None,
     try:
         asked(box, beyond)
     except Misshapen as error:
-        notes.found("defect", ("table-length",), f"beyond its {rows} rows the subject answers with another shape in place of an error",
-                    evidence=[Evidence(name="result for one row too many", expected="an error or the right row", seen=str(error)[:150], where=f"position {rows}")],
-                    first=FirstWrong(position=float(rows)), cause="a short table is sliced or broadcast without a check", like="table-too",
-                    recovered=[Recovered(name="rows of the table", value=rows)])  # fmt: skip
+        notes.found(
+            "defect",
+            ("table-length",),
+            f"beyond its {rows} rows the subject answers with another shape in place of an error",
+            evidence=[
+                Evidence(
+                    name="result for one row too many",
+                    expected="an error or the right row",
+                    seen=str(error)[:150],
+                    where=f"position {rows}",
+                )
+            ],
+            first=FirstWrong(position=float(rows)),
+            cause="a short table is sliced or broadcast without a check",
+            like="table-too",
+            recovered=[Recovered(name="rows of the table", value=rows)],
+        )
     except PosencError as error:
         notes.note(f"position {rows} is refused: {str(error)[:120]}")
     if served is not None and rows < served and not isinstance(encoding, Learned):
-        notes.found("defect", ("table-length",), f"the table has {rows} rows and positions to {served - 1} are admitted",
-                    evidence=[Evidence(name="rows", expected=served, seen=rows)], first=FirstWrong(position=float(rows)),
-                    cause="the length of the table is not that of the admitted context", like="table-too",
-                    recovered=[Recovered(name="rows of the table", value=rows, expected=served)])  # fmt: skip
+        notes.found(
+            "defect",
+            ("table-length",),
+            f"the table has {rows} rows and positions to {served - 1} are admitted",
+            evidence=[Evidence(name="rows", expected=served, seen=rows)],
+            first=FirstWrong(position=float(rows)),
+            cause="the length of the table is not that of the admitted context",
+            like="table-too",
+            recovered=[Recovered(name="rows of the table", value=rows, expected=served)],
+        )

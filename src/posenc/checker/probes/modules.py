@@ -1,4 +1,4 @@
-"""Torch modules beyond a call: devices, state_dict, meta device, what the optimiser sees. Exercised, not read from source."""
+"""Torch modules beyond a call: devices, state_dict, meta device, what the optimiser sees."""
 
 from __future__ import annotations
 
@@ -48,10 +48,15 @@ def devices(notes: Gathered, p: Probed) -> str | None:
             return f"{type(error).__name__} on the meta device: {str(error)[:100]}"
         values = None
     if values is None or any(isinstance(v, torch.Tensor) and v.device.type != "meta" for v in values):
-        notes.found("defect", ("buffer-state-dict",), f"the table ({', '.join(still[:3])}) is a plain attribute: it stays behind when the module moves",
-                    evidence=[Evidence(name="device of the table after .to('meta')", expected="meta", seen="cpu")],
-                    cause="the tensor was assigned to an attribute in place of register_buffer", like="buffer",
-                    remedy="register_buffer(name, table, persistent=False).")  # fmt: skip
+        notes.found(
+            "defect",
+            ("buffer-state-dict",),
+            f"the table ({', '.join(still[:3])}) is a plain attribute: it stays behind when the module moves",
+            evidence=[Evidence(name="device of the table after .to('meta')", expected="meta", seen="cpu")],
+            cause="the tensor was assigned to an attribute in place of register_buffer",
+            like="buffer",
+            remedy="register_buffer(name, table, persistent=False).",
+        )
     return None
 
 
@@ -59,7 +64,7 @@ def _meta_call(bound: Any, moved: Any, p: Probed) -> list[Any]:
     """Call with inputs on the meta device, in the layout found."""
     import torch
 
-    given = {}
+    given: dict[str, Any] = {}
     for name, role in bound.roles.items():
         if role in ("x", "q", "k"):
             layout = p.box.calls.get("layout", "btd")
@@ -102,9 +107,14 @@ def optimised(notes: Gathered, p: Probed) -> str | None:
 
     loose = [name for name, value in _plain_tensors(p.value) if value.requires_grad and value.is_leaf]
     if loose:
-        notes.found("defect", ("integration",), f"a trainable tensor ({', '.join(loose[:3])}) is not registered: no optimiser will see it",
-                    evidence=[Evidence(name="tensors that want a gradient and are no parameters", expected=0, seen=len(loose))],
-                    cause="a tensor with requires_grad was assigned in place of a Parameter", remedy="Wrap it in torch.nn.Parameter.")  # fmt: skip
+        notes.found(
+            "defect",
+            ("integration",),
+            f"a trainable tensor ({', '.join(loose[:3])}) is not registered: no optimiser will see it",
+            evidence=[Evidence(name="tensors that want a gradient and are no parameters", expected=0, seen=len(loose))],
+            cause="a tensor with requires_grad was assigned in place of a Parameter",
+            remedy="Wrap it in torch.nn.Parameter.",
+        )
     trained = getattr(p.encoding, "learned", False) or p.encoding.kind == "learned"
     parameters = [(n, v) for n, v in p.value.named_parameters() if v.numel() >= SMALLEST_TABLE]
     if trained or not parameters or bound_of(p) is None:
@@ -120,9 +130,16 @@ def optimised(notes: Gathered, p: Probed) -> str | None:
     after = asked(box_again(p, moved), AT)
     gap = apart(before, after)
     if gap > 1e-4:
-        notes.found("defect", ("buffer-state-dict",), f"a fixed table is a trainable parameter ({', '.join(changed[:3])}): a step of weight decay changes the encoding",
-                    evidence=[Evidence(name="largest change of the result", expected=0.0, seen=gap)], cause="the table is a Parameter with requires_grad",
-                    recovered=[Recovered(name="trainable numbers", value=sum(v.numel() for _, v in parameters), expected=0)], like="buffer")  # fmt: skip
+        notes.found(
+            "defect",
+            ("buffer-state-dict",),
+            f"a fixed table is a trainable parameter ({', '.join(changed[:3])}): "
+            "a step of weight decay changes the encoding",
+            evidence=[Evidence(name="largest change of the result", expected=0.0, seen=gap)],
+            cause="the table is a Parameter with requires_grad",
+            recovered=[Recovered(name="trainable numbers", value=sum(v.numel() for _, v in parameters), expected=0)],
+            like="buffer",
+        )
         return None
     with torch.no_grad():
         for _, value in moved.named_parameters():
@@ -130,9 +147,17 @@ def optimised(notes: Gathered, p: Probed) -> str | None:
                 value.mul_(0.5)
     if apart(before, asked(box_again(p, moved), AT)) > 1e-4:
         frozen = [name for name, value in parameters if not value.requires_grad]
-        notes.found("convention", ("buffer-state-dict",), f"a fixed table is a frozen Parameter ({', '.join(frozen[:3])}): it is counted, saved and cast with the weights",
-                    evidence=[Evidence(name="numbers counted as parameters", expected=0, seen=sum(v.numel() for _, v in parameters))],
-                    cause="requires_grad=False in place of a buffer", like="buffer")  # fmt: skip
+        notes.found(
+            "convention",
+            ("buffer-state-dict",),
+            f"a fixed table is a frozen Parameter ({', '.join(frozen[:3])}): "
+            "it is counted, saved and cast with the weights",
+            evidence=[
+                Evidence(name="numbers counted as parameters", expected=0, seen=sum(v.numel() for _, v in parameters))
+            ],
+            cause="requires_grad=False in place of a buffer",
+            like="buffer",
+        )
     return None
 
 
@@ -149,20 +174,31 @@ def state_dict(notes: Gathered, p: Probed) -> str | None:
     try:
         new.load_state_dict(saved, strict=True)
     except Exception as error:
-        notes.found("defect", ("buffer-state-dict",), "a state_dict saved after a long call does not load into a fresh subject",
-                    evidence=[Evidence(name="strict load", expected="loads", seen=str(error).strip().split("\n")[-1][:160])],
-                    cause="a table that grows is saved with the weights", remedy="Keep derived tables out of the state_dict (persistent=False).", like="buffer")  # fmt: skip
+        notes.found(
+            "defect",
+            ("buffer-state-dict",),
+            "a state_dict saved after a long call does not load into a fresh subject",
+            evidence=[Evidence(name="strict load", expected="loads", seen=str(error).strip().split("\n")[-1][:160])],
+            cause="a table that grows is saved with the weights",
+            remedy="Keep derived tables out of the state_dict (persistent=False).",
+            like="buffer",
+        )
         return None
     gap = apart(asked(box_again(p, new), AT), asked(p.box, AT))
     if gap > 1e-4:
-        notes.found("defect", ("buffer-state-dict",), "after loading its own state_dict a fresh subject answers otherwise",
-                    evidence=[Evidence(name="largest difference", expected=0.0, seen=gap)], like="buffer")  # fmt: skip
+        notes.found(
+            "defect",
+            ("buffer-state-dict",),
+            "after loading its own state_dict a fresh subject answers otherwise",
+            evidence=[Evidence(name="largest difference", expected=0.0, seen=gap)],
+            like="buffer",
+        )
     return None
 
 
 @probe("meta device", Turning, CosSin, Rows)
 def meta(notes: Gathered, p: Probed) -> str | None:
-    """Emptied as after construction on the meta device, state loaded, reset where it can be: are derived buffers rebuilt?"""
+    """Emptied as after construction on the meta device, state loaded, reset if it can be: are buffers rebuilt?"""
     if not is_module(p.value) or bound_of(p) is None:
         return "the subject is no torch module"
     import torch
@@ -195,10 +231,22 @@ def meta(notes: Gathered, p: Probed) -> str | None:
         lost = [
             name for name, value in moved.named_buffers() if value.is_floating_point() and bool((value == FILLED).any())
         ]
-        notes.found("convention", ("meta-init",), f"after to_empty and loading its state the subject answers from unfilled memory ({', '.join(lost[:3]) or 'a buffer'})",
-                    evidence=[Evidence(name="largest difference", expected=0.0, seen=gap), Evidence(name="buffers not rebuilt", expected=0, seen=len(lost))],
-                    first=FirstWrong(position=0.0), cause="a derived buffer is not in the state_dict and nothing rebuilds it: right as built, wrong after meta construction",
-                    like="meta")  # fmt: skip
+        notes.found(
+            "convention",
+            ("meta-init",),
+            "after to_empty and loading its state the subject answers from "
+            f"unfilled memory ({', '.join(lost[:3]) or 'a buffer'})",
+            evidence=[
+                Evidence(name="largest difference", expected=0.0, seen=gap),
+                Evidence(name="buffers not rebuilt", expected=0, seen=len(lost)),
+            ],
+            first=FirstWrong(position=0.0),
+            cause=(
+                "a derived buffer is not in the state_dict and nothing rebuilds "
+                "it: right as built, wrong after meta construction"
+            ),
+            like="meta",
+        )
     return None
 
 

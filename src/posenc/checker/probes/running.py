@@ -8,7 +8,7 @@ from typing import Any
 from posenc.checker.boxes import Box
 from posenc.checker.gathering import Gathered
 from posenc.checker.probes import dtypes, exporting, history, lengths, modules, shapes, splits  # noqa: F401 - each registers
-from posenc.checker.probes.registry import PROBES, Probed
+from posenc.checker.probes.registry import PROBES, Probe, Probed
 from posenc.errors import PosencError
 
 
@@ -17,10 +17,18 @@ def run_probes(
 ) -> None:
     """Run every probe that fits; what a probe cannot do is said."""
     probed = Probed(loaded, value, box, encoding, hints, served)
-    for probe in PROBES:
+    for probe in sorted(PROBES, key=_order):
         if not isinstance(box, probe.boxes):
             continue
         _guarded(notes, probe.name, lambda probe=probe: probe.run(notes, probed))  # type: ignore[misc]
+
+
+ORDER = ("dtypes", "history", "splits", "lengths", "modules", "shapes", "exporting")
+"""Modules of probes, those whose findings explain others first."""
+
+
+def _order(probe: Probe) -> int:
+    return ORDER.index(probe.run.__module__.rsplit(".", 1)[-1])
 
 
 def _guarded(notes: Gathered, name: str, run: Callable[[], Any]) -> None:

@@ -50,8 +50,13 @@ def odd_width(notes: Gathered, p: Probed) -> str | None:
         return None
     table = box.rows(np.arange(5.0))  # type: ignore[union-attr]
     if table.shape[1] != width or not np.isfinite(table).all():
-        notes.found("convention", ("odd-dimension",), f"a table of width {width} comes out {table.shape[1]} wide",
-                    evidence=[Evidence(name="width", expected=width, seen=table.shape[1])], like="odd")  # fmt: skip
+        notes.found(
+            "convention",
+            ("odd-dimension",),
+            f"a table of width {width} comes out {table.shape[1]} wide",
+            evidence=[Evidence(name="width", expected=width, seen=table.shape[1])],
+            like="odd",
+        )
     return None
 
 
@@ -59,9 +64,16 @@ def _refused(notes: Gathered, said: str, width: int) -> None:
     if any(name in said for name in REFUSALS):
         notes.note(f"an odd width ({width}) is refused: {said[:120]}")
         return
-    notes.found("convention", ("odd-dimension",), f"an odd width ({width}) fails with an error about shapes in place of a clear refusal",
-                evidence=[Evidence(name="what was raised", expected="a table, or a refusal that names the width", seen=said[:160])],
-                cause="ceil(d/2) frequencies are written into floor(d/2) cosine channels", like="odd")  # fmt: skip
+    notes.found(
+        "convention",
+        ("odd-dimension",),
+        f"an odd width ({width}) fails with an error about shapes in place of a clear refusal",
+        evidence=[
+            Evidence(name="what was raised", expected="a table, or a refusal that names the width", seen=said[:160])
+        ],
+        cause="ceil(d/2) frequencies are written into floor(d/2) cosine channels",
+        like="odd",
+    )
 
 
 @probe("fractional positions", Turning, CosSin, Rows)

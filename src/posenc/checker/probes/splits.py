@@ -7,8 +7,8 @@ import numpy as np
 from posenc.checker.boxes import CosSin, Rows, Turning
 from posenc.checker.calling.bound import Bound
 from posenc.checker.calling.caller import Caller, parts
+from posenc.checker.calling.layouts import as_layout, from_layout
 from posenc.checker.calling.roles import signature_of
-from posenc.checker.calling.rotations import as_layout, from_layout
 from posenc.checker.gathering import Gathered
 from posenc.checker.probes.again import apart, bound_of
 from posenc.checker.probes.registry import Probed, probe
@@ -36,7 +36,7 @@ def splits(notes: Gathered, p: Probed) -> str | None:
         given = {role: bound.library.array(as_layout(layout, part)) for role in inputs}
         if again.has("length"):
             given["length"] = part.shape[1]
-        return from_layout(layout, parts(again.call(**given, offset=offset))[0], part.shape)[0]
+        return np.asarray(from_layout(layout, parts(again.call(**given, offset=offset))[0], part.shape)[0])
 
     whole = run(x, 0)
     for cut in (1, 4, 7):
@@ -46,10 +46,26 @@ def splits(notes: Gathered, p: Probed) -> str | None:
             wrong = int(
                 np.flatnonzero(np.abs(np.concatenate(pieces) - whole).max(axis=1) > 8 * p.box.rounding + 1e-5)[0]
             )
-            notes.found("defect", ("offset-cache",), "a prefill followed by single tokens gives another result than one pass",
-                        evidence=[Evidence(name="largest difference", expected=0.0, seen=gap, where=f"prefill of {cut}, then single tokens")],
-                        first=FirstWrong(position=float(wrong)), cause="the offset is ignored, or a cache is keyed without it", like="offset cache-key",
-                        recovered=[Recovered(name="position of the first single token", value=_stands(p, pieces[1], x[:, cut]), expected=float(cut))])  # fmt: skip
+            notes.found(
+                "defect",
+                ("offset-cache",),
+                "a prefill followed by single tokens gives another result than one pass",
+                evidence=[
+                    Evidence(
+                        name="largest difference", expected=0.0, seen=gap, where=f"prefill of {cut}, then single tokens"
+                    )
+                ],
+                first=FirstWrong(position=float(wrong)),
+                cause="the offset is ignored, or a cache is keyed without it",
+                like="offset cache-key",
+                recovered=[
+                    Recovered(
+                        name="position of the first single token",
+                        value=_stands(p, pieces[1], x[:, cut]),
+                        expected=float(cut),
+                    )
+                ],
+            )
             break
     return None
 
@@ -83,6 +99,11 @@ def single_rows(notes: Gathered, p: Probed) -> str | None:
             return f"a single position is refused: {str(error)[:100]}"
     gap = apart(np.stack(single), whole)
     if gap > 8 * p.box.rounding + 1e-5:
-        notes.found("defect", ("offset-cache", "state-leak"), "single positions give another result than one call over all of them",
-                    evidence=[Evidence(name="largest difference", expected=0.0, seen=gap)], like="cache-key")  # fmt: skip
+        notes.found(
+            "defect",
+            ("offset-cache", "state-leak"),
+            "single positions give another result than one call over all of them",
+            evidence=[Evidence(name="largest difference", expected=0.0, seen=gap)],
+            like="cache-key",
+        )
     return None

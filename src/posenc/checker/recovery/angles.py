@@ -1,4 +1,4 @@
-"""Angles along positions: frequencies refined by unwrapping, gains, and the position that each row really stands for."""
+"""Angles along positions: frequencies refined by unwrapping, gains, the position each row really stands for."""
 
 from __future__ import annotations
 
@@ -15,9 +15,38 @@ FIT_TO = 256
 """Frequencies are fitted on positions up to here: every dtype in use still tells these apart."""
 LADDER = (0, 1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 16, 21, 24, 32, 43, 48, 64, 85, 96, 128, 171, 192, 253, 254, 255, 256)
 LONG = (
-    257, 258, 259, 300, 341, 383, 511, 512, 513, 601, 700, 767, 1021, 1023, 1024, 1025, 1301, 1499, 1531, 2039, 2047, 2048,
-    2049, 2051, 3001, 3071, 3583, 4093, 4095, 4096, 4097,
-)  # fmt: skip
+    257,
+    258,
+    259,
+    300,
+    341,
+    383,
+    511,
+    512,
+    513,
+    601,
+    700,
+    767,
+    1021,
+    1023,
+    1024,
+    1025,
+    1301,
+    1499,
+    1531,
+    2039,
+    2047,
+    2048,
+    2049,
+    2051,
+    3001,
+    3071,
+    3583,
+    4093,
+    4095,
+    4096,
+    4097,
+)
 VERY_LONG = (5003, 6007, 8191, 8192, 8193, 12289, 16381, 16383, 16384, 16385, 24593, 32749, 32767)
 
 

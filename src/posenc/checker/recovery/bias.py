@@ -75,8 +75,15 @@ def bias_shape(bias: Array) -> BiasShape:
         spread_rows = max(spread_rows, float(np.ptp(free[:, at], axis=1).max()))
     curve = np.stack(line, axis=1)
     if spread > 1e-6 * scale and spread_rows <= 1e-6 * scale:
-        curve = np.stack([free[:, (relative == d) & ~hidden].mean(1) if ((relative == d) & ~hidden).any()
-                          else np.full(heads, np.nan) for d in distances], axis=1)  # fmt: skip
+        curve = np.stack(
+            [
+                free[:, (relative == d) & ~hidden].mean(1)
+                if ((relative == d) & ~hidden).any()
+                else np.full(heads, np.nan)
+                for d in distances
+            ],
+            axis=1,
+        )
     past, past_rest, at_zero = _slope(curve, distances, distances <= 0)
     future, future_rest, _ = _slope(curve, distances, distances >= 0)
     both = [d for d in distances if d > 0 and -d >= distances[0] and d <= distances[-1]]

@@ -113,7 +113,7 @@ def _permutation(matrix: Array) -> NDArray[np.int64] | None:
         return None
     if len(np.unique(sent)) < len(sent) or (rest > 1e-3 * peak).any():
         return None
-    return sent
+    return np.asarray(sent)
 
 
 def _groups(matrices: Array, noise: float) -> list[list[int]]:

@@ -99,7 +99,7 @@ def _coarse(x: Array, m: Array) -> Array:
     for start in range(0, len(grid), 64):
         angle = grid[start : start + 64, None] * m
         basis = np.stack([np.sin(angle), np.cos(angle)], axis=-1)  # (g, rows, 2)
-        q, r = np.linalg.qr(basis)
+        q, _ = np.linalg.qr(basis)
         power = ((q.transpose(0, 2, 1) @ x) ** 2).sum(1)  # (g, width)
         top = power.argmax(0)
         value = power[top, np.arange(x.shape[1])]

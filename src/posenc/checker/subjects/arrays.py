@@ -140,7 +140,10 @@ def _archive(path: Path, tensor: str | None) -> dict[str, np.ndarray]:
 def _mend(error: Exception) -> str:
     """What to do about a file that NumPy refuses."""
     if any(word in str(error).lower() for word in ("pickle", "python objects", "object array")):
-        return "Pickled objects can run code: save plain numbers with numpy.save(path, numpy.asarray(values, dtype=float))."
+        return (
+            "Pickled objects can run code: save plain numbers with "
+            "numpy.save(path, numpy.asarray(values, dtype=float))."
+        )
     return "Save it with numpy.save."
 
 

@@ -1,4 +1,4 @@
-"""Dumps: ``q_before``, ``q_after`` and ``positions``, what one can get out of any engine; a box that answers from them."""
+"""Dumps: ``q_before``, ``q_after`` and ``positions``, what one can get out of any engine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def is_dump(arrays: dict[str, Any]) -> bool:
 def rows_of(arrays: dict[str, Any], which: str = "q") -> tuple[Array, Array, Array]:
     """``(rows, head_dim)`` before, after and the position of each row.
 
-    Dimensions: ``(…, tokens, head_dim)`` with positions ``(tokens,)``, or ``(batch, tokens)``; where tokens stand before the
+    Dimensions: ``(…, tokens, head_dim)``, positions ``(tokens,)`` or ``(batch, tokens)``; where tokens stand before the
     heads, the positions' length says so.
 
     Raises:
@@ -43,7 +43,7 @@ def rows_of(arrays: dict[str, Any], which: str = "q") -> tuple[Array, Array, Arr
             lead,
         )
     elif len(lead) >= 2 and lead[-2] == tokens:
-        at = np.broadcast_to((positions if positions.ndim == 1 else positions)[..., None], lead)
+        at = np.broadcast_to(positions[..., None], lead)
     else:
         raise ShapeError(f"positions are those of the tokens, {lead[-1]} of them", positions.shape)
     d = before.shape[-1]
@@ -93,7 +93,7 @@ def _unexplained(before: Array, after: Array, at: Array, pairs: Array) -> float:
     return left / max(total, 1e-300)
 
 
-def waves_of_dump(before: Array, after: Array, at: Array, pairs: Array) -> Waves:
+def waves_of_dump(before: Array, after: Array, at: Array, pairs: Any) -> Waves:
     """The angle and gain of every pair at every position of a dump."""
     b = before[:, pairs[:, 0]] + 1j * before[:, pairs[:, 1]]
     a = after[:, pairs[:, 0]] + 1j * after[:, pairs[:, 1]]

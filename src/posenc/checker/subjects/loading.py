@@ -1,4 +1,4 @@
-"""A subject by its name: ``module:attr``, ``file.py``, ``file.py:attr``, ``file#tensor``, ``transformers:llama``, a folder."""
+"""A subject by its name: ``module:attr``, ``file.py``, ``file#tensor``, ``transformers:llama``, a folder."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Subject:
 
     Args:
         name: what the user called it.
-        kind: ``code`` (a callable or class), ``arrays`` (by name), ``model`` (a transformers type, a folder, a module in it).
+        kind: ``code`` (a callable or class), ``arrays`` (by name), ``model`` (a type, a folder, a module in it).
         value: the object, or the arrays by name.
         fresh: makes a new one without history, where that can be done.
         source: where it came from.
@@ -72,7 +72,8 @@ def load(subject: Any) -> Subject:
     if path is not None and path.is_dir():
         return Subject(subject, "model", subject, source=str(path))
     raise SubjectError(
-        "a subject is module:attr, a .py file, arrays (.npy, .npz, .safetensors, .gguf), a model folder or transformers:TYPE",
+        "a subject is module:attr, a .py file, arrays (.npy, .npz, "
+        ".safetensors, .gguf), a model folder or transformers:TYPE",
         subject,
     )
 
@@ -163,16 +164,19 @@ def _only(module: types.ModuleType, name: str) -> Any:
         SubjectError: there are none or several.
     """
     own = [
-        v for k, v in vars(module).items()
+        v
+        for k, v in vars(module).items()
         if not k.startswith("_") and callable(v) and getattr(v, "__module__", None) == module.__name__
-    ]  # fmt: skip
+    ]
     if len(own) == 1:
         return own[0]
     listed = vars(module).get("subject")
     if listed is not None:
         return listed
-    raise SubjectError(f"{name} defines one public function or class, or the one to examine is named as {name}:NAME",
-                       [getattr(v, "__name__", "?") for v in own][:8])  # fmt: skip
+    raise SubjectError(
+        f"{name} defines one public function or class, or the one to examine is named as {name}:NAME",
+        [getattr(v, "__name__", "?") for v in own][:8],
+    )
 
 
 def _imported(module: str) -> types.ModuleType:
