@@ -194,6 +194,19 @@ def test_a_scan_and_its_witnesses(t, context):
     assert (len(low) > 0) <= (len(near.witnesses) > 0)
 
 
+@pytest.mark.parametrize("base", [26000.0, 26940.0, 28600.0, 40000.0])
+def test_nearby_finds_every_negative_sum_there(base):
+    """Near the smallest bases few distances are negative, on both sides of the centres of rows."""
+    u, t = exponents(128), math.log(base)
+    values = np.cos(np.arange(8192)[:, None] * np.exp(-t * u)).mean(1)
+    values[4200:] = 1  # beyond the context
+    wanted = set(np.flatnonzero(values < -1e-9).tolist())
+    assert 0 < len(wanted) <= 48
+    found = nearby((0, 1), 4199, t, u).witnesses.tolist()
+    assert len(found) == min(16, len(wanted))
+    assert set(found) <= wanted
+
+
 def test_a_walk_stops_where_a_sum_passes_zero():
     u = exponents(128)
     right = Walk(1024, u).hold(math.log(4300), math.log(9000), 99)

@@ -56,6 +56,10 @@ def test_the_minimum_at_every_border(stop):
     assert first_below(thetas, -1 + 1e-13, start=0, stop=stop - 1) is None
 
 
+def test_the_first_of_equals():
+    assert minimum(np.array([0.0]), 5, 400_000) == (5, 1.0)
+
+
 def test_the_first_of_many_below():
     values = plain(LLAMA2.fused, 1, 400_001)[1:-1]
     for threshold in (0.3, 0.0, -0.1, -0.2, -0.3):

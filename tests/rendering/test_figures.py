@@ -141,6 +141,11 @@ def test_thinning_keeps_extremes_for_both_axes():
     values = dict(zip(kept.x, kept.y, strict=True))
     assert (values[3.0], values[77_777.0], values[40.0]) == (2.0, -3.0, -2.5)
     assert {2.0**k for k in range(17)} <= values.keys()
+    for low, high in ((1, 16), (256, 512), (16384, 32768)):  # an octave is as wide as any other on a logarithmic axis
+        inside = [v for v in kept.x if low <= v < high]
+        assert len(inside) >= 8
+        part = slice(low, high)
+        assert {y[part].min(), y[part].max()} <= set(kept.y)
     assert spread(x[:50], y[:50], 400).x == tuple(range(50))
 
 

@@ -59,7 +59,7 @@ def _heat(
                 at = axis(value)
                 x, y = (LEFT + at, TOP + SIDE + 15) if horizontal else (LEFT - 5, TOP + at + 4)
                 parts.append(text(x, y, f"{value:g}", anchor="middle" if horizontal else "end"))
-        x, y = (LEFT + SIDE, TOP + SIDE + 31) if horizontal else (10, TOP + SIDE / 2)
+        x, y = (LEFT + SIDE, TOP + SIDE + 31) if horizontal else (13, TOP + SIDE / 2)
         turn = "" if horizontal else f' transform="rotate(-90 {x} {y})"'
         parts.append(text(x, y, label, anchor="end" if horizontal else "middle", extra=turn))
     parts.append(_bar(most))

@@ -8,8 +8,8 @@ from posenc.rendering.figures.canvas import WIDE, Figure, text
 from posenc.rendering.sentences import pairs
 from posenc.rendering.sentences.numbers import real, whole
 
-LEFT, TOP, TALL = 92, 26, 62
-LEFT_NARROW = 74
+LEFT, TOP, TALL = 100, 26, 62
+LEFT_NARROW = 96
 DTYPES = ("float32", "bfloat16", "float16")
 STAGES = ("positions", "frequencies", "angles", "table")
 FAR, SHORT = 4096, 512
@@ -33,13 +33,14 @@ def precision(e: EncodingAccount, width: int = WIDE) -> Figure:
             parts.append(_cell(row, left + each * k, y, each, width > 500))
             rows.append([stage, dtype, safe(row), f"{whole(row.distinct_rows)} of {whole(row.rows)}", error(row)])
     y = TOP + TALL * len(STAGES) + 20
-    words = (
-        "Each cell: last safe position, distinct rows, largest error."
-        if width > 500
-        else "Last safe position, distinct rows, error."
-    )
-    parts.append(text(left, y, words))
-    parts.append(text(left, y + 17, "Safe: every angle within 0.01 rad, and no row repeats."))
+    if width > 500:
+        notes = (
+            "Each cell: last safe position, distinct rows, largest error.",
+            "Safe: every angle within 0.01 rad, and no row repeats.",
+        )
+    else:
+        notes = ("Last safe position, distinct rows, largest error.", "Safe: angles within 0.01 rad, no row repeats.")
+    parts += [text(left if width > 500 else 4, y + 17 * k, note) for k, note in enumerate(notes)]
     header = ("rounded", "dtype", "last safe position", "distinct rows", "largest error")
     title = f"What rounding costs within {whole(e.decay.reach)} positions"
     return Figure("precision", title, pairs.precision(e), width, round(y + 26), "".join(parts), header, rows)
