@@ -91,6 +91,38 @@ def test_every_layout_is_the_loop_to_the_last_bit(name, dtype, level):
     assert same(back[0], slow(sides[0], cos, sin, pairs, inverse=True))
 
 
+def awkward_floats(number):
+    """Every kind of float32 that rounding can stumble over: ties, their neighbours, subnormals, the largest, random."""
+    rng = np.random.default_rng(number)
+    bits = rng.integers(0, 1 << 32, number, dtype=np.uint32)
+    bits[::3] = bits[::3] & np.uint32(0xFFFF0000) | np.uint32(0x8000)
+    bits[1::9] = bits[1::9] & np.uint32(0xFFFF0000) | np.uint32(0x7FFF)
+    bits[2::9] = bits[2::9] & np.uint32(0x80FFFFFF)
+    bits[5::31] = np.uint32(0x7F7FFFFF)
+    return bits.view(np.float32)
+
+
+@pytest.mark.parametrize("dtype", DTYPES[1:], ids=str)
+@pytest.mark.parametrize("name", ["halves", "halves, vectors only", "adjacent", "adjacent, vectors only"])
+def test_one_rounding_of_whatever_float32_comes_out(name, dtype, level):
+    """Queries (1, 0) turned by (cos, sin) are (cos, sin), rounded; NaN stays NaN and touches no neighbour."""
+    pairs, width = LAYOUTS[name]
+    tokens = 131
+    size = tokens * pairs.number
+    cos, sin = (awkward_floats(size + n)[:size].reshape(1, 1, tokens, pairs.number) for n in (0, 5))
+    cos[~np.isfinite(cos)], sin[~np.isfinite(sin)] = 0.5, 0.25
+    cos[0, 0, 7, 3] = sin[0, 0, 11, 2] = np.nan
+    x = np.zeros((1, 1, tokens, width), dtype)
+    left = pairs.first + np.arange(pairs.number) * pairs.step
+    x[..., left] = 1
+    with np.errstate(over="ignore", invalid="ignore"):
+        got = rotate((x,), cos, sin, pairs)[0]
+        expected = cos.astype(dtype).astype(np.float32), (0 * cos + sin).astype(dtype).astype(np.float32)
+    np.testing.assert_array_equal(got[..., left].astype(np.float32), expected[0] - 0 * sin)
+    np.testing.assert_array_equal(got[..., left + pairs.partner].astype(np.float32), expected[1])
+    assert np.isnan(got.astype(np.float32)).sum() == 4
+
+
 @pytest.mark.parametrize("name", ["halves", "trailing adjacent", "proportional"])
 def test_in_place_and_into_other_memory(name, level):
     sides, cos, sin, pairs = case(name, DTYPES[2])

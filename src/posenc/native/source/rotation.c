@@ -141,7 +141,7 @@ static int64_t size_of(const posenc_rotation *r, const posenc_side *side) {
 }
 
 /* Results that leave the caches anyway go past them, which saves reading what is about to be overwritten. */
-static int large(const posenc_rotation *r, const posenc_side *side) { return size_of(r, side) >= 2 << 20; }
+static int large(const posenc_rotation *r, const posenc_side *side) { return size_of(r, side) >= 4 << 20; }
 
 /* Memory is walked in its own order, where the processor reads ahead; there tokens follow one another within a head,
  * unless the heads of a token do. What the nearest caches hold is walked a few tokens at a time, head after head, so

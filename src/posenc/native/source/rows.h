@@ -13,16 +13,28 @@
 #define INLINE static inline
 #endif
 
-/* The usual numbers of pairs are known to the compiler, which then leaves no loop within a row. */
-#define ROWS(name, type, load, store, get, put, adjacent)                                                             \
+#ifndef WIDE /* no way of its own for more than one vector of bfloat16 at a time */
+#define WIDE 0
+#define WIDE_HALVES_BF16 UNUSED
+#define WIDE_STREAMED_BF16 UNUSED
+#endif
+#define UNUSED(x, y, partner, c, s, sign)
+
+/* The usual numbers of pairs are known to the compiler, which then leaves no loop within a row. wide turns wide_pairs
+ * at a time, as far as a row has that many; 0 pairs for none. */
+#define ROWS(name, type, load, store, get, put, adjacent, wide_pairs, wide)                                           \
     INLINE void name##_of(const char *x0, char *y0, const float *c, const float *s, int64_t n, int64_t x_step,        \
                           int64_t y_step, int64_t c_step, const int64_t pairs, int64_t partner, uint32_t flip) {      \
         const int64_t whole = pairs - pairs % LANES, stride = (adjacent) ? 2 : 1;                                     \
+        const int64_t widely = (wide_pairs) ? pairs - pairs % ((wide_pairs) ? (wide_pairs) : 1) : 0;                  \
         const V sign = v_all_bits(flip);                                                                              \
         for (; n > 0; n--, x0 += x_step, y0 += y_step, c += c_step, s += c_step) {                                    \
             const type *x = (const type *)x0;                                                                         \
             type *y = (type *)y0;                                                                                     \
-            for (int64_t i = 0; i < whole; i += LANES) {                                                              \
+            for (int64_t i = 0; i < widely; i += (wide_pairs)) {                                                      \
+                wide(x + i, y + i, partner, c + i, s + i, sign);                                                      \
+            }                                                                                                         \
+            for (int64_t i = widely; i < whole; i += LANES) {                                                         \
                 V a, b, cos = v_load(c + i), sin = v_flip(v_load(s + i), sign);                                       \
                 load(x + stride * i, partner, &a, &b);                                                                \
                 store(y + stride * i, partner, v_sub(v_mul(a, cos), v_mul(b, sin)),                                   \
@@ -42,17 +54,17 @@
         else name##_of(x, y, c, s, n, x_step, y_step, c_step, pairs, partner, flip);                                  \
     }
 
-ROWS(halves_f32, float, load_halves_f32, store_halves_f32, get_f32, put_f32, 0)
-ROWS(halves_bf16, uint16_t, load_halves_bf16, store_halves_bf16, get_bf16, put_bf16, 0)
-ROWS(halves_f16, uint16_t, load_halves_f16, store_halves_f16, get_f16, put_f16, 0)
-ROWS(adjacent_f32, float, load_adjacent_f32, store_adjacent_f32, get_f32, put_f32, 1)
-ROWS(adjacent_bf16, uint16_t, load_adjacent_bf16, store_adjacent_bf16, get_bf16, put_bf16, 1)
-ROWS(adjacent_f16, uint16_t, load_adjacent_f16, store_adjacent_f16, get_f16, put_f16, 1)
+ROWS(halves_f32, float, load_halves_f32, store_halves_f32, get_f32, put_f32, 0, 0, UNUSED)
+ROWS(halves_bf16, uint16_t, load_halves_bf16, store_halves_bf16, get_bf16, put_bf16, 0, WIDE, WIDE_HALVES_BF16)
+ROWS(halves_f16, uint16_t, load_halves_f16, store_halves_f16, get_f16, put_f16, 0, 0, UNUSED)
+ROWS(adjacent_f32, float, load_adjacent_f32, store_adjacent_f32, get_f32, put_f32, 1, 0, UNUSED)
+ROWS(adjacent_bf16, uint16_t, load_adjacent_bf16, store_adjacent_bf16, get_bf16, put_bf16, 1, 0, UNUSED)
+ROWS(adjacent_f16, uint16_t, load_adjacent_f16, store_adjacent_f16, get_f16, put_f16, 1, 0, UNUSED)
 #ifdef STREAMS
-ROWS(streamed_f32, float, load_halves_f32, stream_halves_f32, get_f32, put_f32, 0)
-ROWS(streamed_bf16, uint16_t, load_halves_bf16, stream_halves_bf16, get_bf16, put_bf16, 0)
-ROWS(streamed_f16, uint16_t, load_halves_f16, stream_halves_f16, get_f16, put_f16, 0)
-ROWS(streamed_adjacent_f32, float, load_adjacent_f32, stream_adjacent_f32, get_f32, put_f32, 1)
-ROWS(streamed_adjacent_bf16, uint16_t, load_adjacent_bf16, stream_adjacent_bf16, get_bf16, put_bf16, 1)
-ROWS(streamed_adjacent_f16, uint16_t, load_adjacent_f16, stream_adjacent_f16, get_f16, put_f16, 1)
+ROWS(streamed_f32, float, load_halves_f32, stream_halves_f32, get_f32, put_f32, 0, 0, UNUSED)
+ROWS(streamed_bf16, uint16_t, load_halves_bf16, stream_halves_bf16, get_bf16, put_bf16, 0, WIDE, WIDE_STREAMED_BF16)
+ROWS(streamed_f16, uint16_t, load_halves_f16, stream_halves_f16, get_f16, put_f16, 0, 0, UNUSED)
+ROWS(streamed_adjacent_f32, float, load_adjacent_f32, stream_adjacent_f32, get_f32, put_f32, 1, 0, UNUSED)
+ROWS(streamed_adjacent_bf16, uint16_t, load_adjacent_bf16, stream_adjacent_bf16, get_bf16, put_bf16, 1, 0, UNUSED)
+ROWS(streamed_adjacent_f16, uint16_t, load_adjacent_f16, stream_adjacent_f16, get_f16, put_f16, 1, 0, UNUSED)
 #endif

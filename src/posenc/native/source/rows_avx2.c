@@ -97,8 +97,17 @@ static inline void load_adjacent_bf16(const uint16_t *p, int64_t partner, V *a, 
     *a = _mm256_castsi256_ps(_mm256_slli_epi32(pair, 16));
     *b = _mm256_castsi256_ps(_mm256_and_si256(pair, _mm256_set1_epi32((int)0xffff0000u)));
 }
+/* a and b rounded, side by side. Rarely is one of them no number; the others round up where the lower half, plus one
+ * after an odd upper half, passes the middle. */
 static inline __m256i zipped_bf16(V a, V b) {
-    return _mm256_blend_epi16(_mm256_srli_epi32(rounded_bf16(a), 16), rounded_bf16(b), 0xaa);
+    if (__builtin_expect(_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_UNORD_Q)), 0))
+        return _mm256_blend_epi16(_mm256_srli_epi32(rounded_bf16(a), 16), rounded_bf16(b), 0xaa);
+    const __m256i one = _mm256_set1_epi16(1), middle = _mm256_set1_epi16((short)0x8000);
+    __m256i ua = _mm256_castps_si256(a), ub = _mm256_castps_si256(b);
+    __m256i upper = _mm256_blend_epi16(_mm256_srli_epi32(ua, 16), ub, 0xaa);
+    __m256i lower = _mm256_blend_epi16(ua, _mm256_slli_epi32(ub, 16), 0xaa);
+    __m256i past = _mm256_subs_epu16(_mm256_adds_epu16(lower, _mm256_and_si256(upper, one)), middle);
+    return _mm256_add_epi16(upper, _mm256_min_epu16(past, one));
 }
 static inline void load_adjacent_f16(const uint16_t *p, int64_t partner, V *a, V *b) {
     __m256i pair = _mm256_loadu_si256((const __m256i *)p);
@@ -120,6 +129,59 @@ static inline __m256i zipped_f16(V a, V b) {
     }
 ADJACENT(bf16)
 ADJACENT(f16)
+
+/* Sixteen pairs in bfloat16: the zeros put below each half word make it a float, four from each side of a register,
+ * and packing puts them back in order, so that only the cosines are gathered that way. */
+static inline V sides_of(const float *p) {
+    return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), _mm_loadu_ps(p + 8), 1);
+}
+static inline __m256i number_to_bf16(V v) { /* in the lower half of each word; v is a number */
+    __m256i u = _mm256_castps_si256(v), odd = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1));
+    return _mm256_srli_epi32(_mm256_add_epi32(_mm256_add_epi32(u, _mm256_set1_epi32(0x7fff)), odd), 16);
+}
+static inline __m256i any_to_bf16(V v) { return _mm256_srli_epi32(rounded_bf16(v), 16); }
+
+static inline void turn_sixteen(const uint16_t *x, int64_t partner, const float *c, const float *s, V sign,
+                                __m256i *y, __m256i *y_partner) {
+    const __m256i zero = _mm256_setzero_si256(), xa = _mm256_loadu_si256((const __m256i *)x),
+                  xb = _mm256_loadu_si256((const __m256i *)(x + partner));
+    V a0 = _mm256_castsi256_ps(_mm256_unpacklo_epi16(zero, xa));
+    V b0 = _mm256_castsi256_ps(_mm256_unpacklo_epi16(zero, xb));
+    V a1 = _mm256_castsi256_ps(_mm256_unpackhi_epi16(zero, xa));
+    V b1 = _mm256_castsi256_ps(_mm256_unpackhi_epi16(zero, xb));
+    V c0 = sides_of(c), s0 = v_flip(sides_of(s), sign), c1 = sides_of(c + 4), s1 = v_flip(sides_of(s + 4), sign);
+    V p0 = v_sub(v_mul(a0, c0), v_mul(b0, s0)), q0 = v_add(v_mul(b0, c0), v_mul(a0, s0));
+    V p1 = v_sub(v_mul(a1, c1), v_mul(b1, s1)), q1 = v_add(v_mul(b1, c1), v_mul(a1, s1));
+    V none = _mm256_or_ps(_mm256_cmp_ps(p0, q0, _CMP_UNORD_Q), _mm256_cmp_ps(p1, q1, _CMP_UNORD_Q));
+    if (__builtin_expect(_mm256_movemask_ps(none), 0)) {
+        *y = _mm256_packus_epi32(any_to_bf16(p0), any_to_bf16(p1));
+        *y_partner = _mm256_packus_epi32(any_to_bf16(q0), any_to_bf16(q1));
+    } else {
+        *y = _mm256_packus_epi32(number_to_bf16(p0), number_to_bf16(p1));
+        *y_partner = _mm256_packus_epi32(number_to_bf16(q0), number_to_bf16(q1));
+    }
+}
+static inline void turn_sixteen_halves(const uint16_t *x, uint16_t *y, int64_t partner, const float *c,
+                                       const float *s, V sign) {
+    __m256i p, q;
+    turn_sixteen(x, partner, c, s, sign, &p, &q);
+    _mm256_storeu_si256((__m256i *)y, p);
+    _mm256_storeu_si256((__m256i *)(y + partner), q);
+}
+static inline void stream_sixteen(uint16_t *y, __m256i v) { /* rows are aligned to 16 bytes */
+    _mm_stream_si128((__m128i *)y, _mm256_castsi256_si128(v));
+    _mm_stream_si128((__m128i *)(y + 8), _mm256_extracti128_si256(v, 1));
+}
+static inline void stream_sixteen_halves(const uint16_t *x, uint16_t *y, int64_t partner, const float *c,
+                                         const float *s, V sign) {
+    __m256i p, q;
+    turn_sixteen(x, partner, c, s, sign, &p, &q);
+    stream_sixteen(y, p);
+    stream_sixteen(y + partner, q);
+}
+#define WIDE 16
+#define WIDE_HALVES_BF16 turn_sixteen_halves
+#define WIDE_STREAMED_BF16 stream_sixteen_halves
 
 #include "rows.h"
 
