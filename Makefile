@@ -43,6 +43,7 @@ bench: .venv/bench .venv/models ## every benchmark; prints Markdown
 
 bench-quick: .venv/bench ## the benchmarks that take seconds
 	$(THREADS) $(BIN)/python benchmarks/bench_similarity.py --quick
+	$(THREADS) $(BIN)/python benchmarks/bench_similarity_range.py --quick
 	$(THREADS) $(BIN)/python benchmarks/bench_decode.py --rounds 7
 	$(THREADS) $(BIN)/python benchmarks/bench_tables.py --rounds 3
 	$(THREADS) $(BIN)/python benchmarks/bench_rotation.py --quick --rounds 5

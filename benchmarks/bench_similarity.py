@@ -1,6 +1,6 @@
 """Similarity of 2^20 distances at d = 128: block products beside chunked broadcasting, one thread, one process.
 
-    python benchmarks/bench_similarity.py [--runs 9] [--dim 128] [--base 10000] [--distances 1048576]
+    python benchmarks/bench_similarity.py [--runs 9] [--dim 128] [--base 10000] [--distances 1048576] [--quick]
 
 Prints both times as medians of interleaved runs, the quotient of each pair of runs, and the error of each way at 50
 random distances against mpmath, once for the float64 frequencies and once for the frequencies of the paper without
@@ -58,7 +58,10 @@ def main() -> None:
     parser.add_argument("--dim", type=int, default=128)
     parser.add_argument("--base", type=float, default=10000.0)
     parser.add_argument("--distances", type=int, default=2**20)
+    parser.add_argument("--quick", action="store_true", help="three runs")
     args = parser.parse_args()
+    if args.quick:
+        args.runs = 3
     f = frequencies(Rotary(args.dim, base=args.base))
     theta, stop = f.fused, args.distances
     ways = {"block products": lambda: similarity(f, 0, stop)}
