@@ -18,7 +18,7 @@ LEVELS = ("portable", "neon", "avx2", "avx512", "avx512bf16")
 NAME = "libposenc.so"
 """The file's name, whatever the platform calls its libraries; it is loaded by path."""
 
-INT, INT64, POINTER = ctypes.c_int, ctypes.c_int64, ctypes.c_void_p
+INT, INT64, DOUBLE, POINTER = ctypes.c_int, ctypes.c_int64, ctypes.c_double, ctypes.c_void_p
 
 
 class Side(ctypes.Structure):
@@ -52,6 +52,23 @@ class Rotation(ctypes.Structure):
     )
 
 
+class Lows(ctypes.Structure):
+    """``posenc_lows`` of posenc.h."""
+
+    _fields_ = (
+        ("theta", POINTER),
+        ("pairs", INT64),
+        ("starts", POINTER),
+        *((name, INT64) for name in ("ranges", "length", "last", "per_distance")),
+        ("offset", DOUBLE),
+        ("limit", DOUBLE),
+        ("most", INT64),
+        ("found", INT64),
+        *((name, POINTER) for name in ("scores", "distances", "work")),
+        ("room", INT64),
+    )
+
+
 SIGNATURES = {
     "posenc_abi": ([], INT),
     "posenc_level": ([], INT),
@@ -60,8 +77,15 @@ SIGNATURES = {
     "posenc_message": ([INT], ctypes.c_char_p),
     "posenc_check": ([ctypes.POINTER(Rotation)], INT),
     "posenc_rotate": ([ctypes.POINTER(Rotation)], INT),
-    "posenc_cos_sin": ([POINTER, INT64, POINTER, INT64, ctypes.c_double, POINTER, POINTER], INT),
+    "posenc_cos_sin": ([POINTER, INT64, POINTER, INT64, DOUBLE, POINTER, POINTER], INT),
     "posenc_add_angles": ([POINTER] * 4 + [INT64] * 3 + [POINTER] * 2, INT),
+    "posenc_cosine_sums": ([POINTER, INT64, POINTER, POINTER, INT64, POINTER, POINTER], INT),
+    "posenc_exclude": (
+        [POINTER, INT64, DOUBLE, DOUBLE, POINTER, INT64, DOUBLE, DOUBLE, INT64, POINTER, POINTER],
+        INT,
+    ),
+    "posenc_lowest_work": ([INT64, INT64], INT64),
+    "posenc_lowest": ([ctypes.POINTER(Lows)], INT),
     "posenc_register": ([ctypes.POINTER(POINTER), INT64], INT),
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +11,7 @@ from posenc.analysis.base_search.excluding import FINE
 from posenc.analysis.base_search.sums import admitted, bounds, sums, value_error
 from posenc.formulas.similarities import similarity
 from posenc.formulas.spectrum import Array, from_log_base
-from posenc.shapes import Float
+from posenc.native import witnesses
 
 WATCHED = 2**8
 """Most distances that are followed one by one; the others are bounded by their slope."""
@@ -42,10 +42,6 @@ class Walk:
     context: int
     u: Array
     sweeps: int = 0
-    _at: Array = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        self._at = np.arange(1.0, self.context + 1)
 
     def hold(self, t: float, stop: float, sweeps: int) -> Held:
         """From a feasible ``t`` towards ``stop``, which may lie on either side.
@@ -57,14 +53,12 @@ class Walk:
         left = stop < t
         for _ in range(sweeps):
             # |kappa'| <= D mean(u theta), so a sum of 0.1 at distance D is positive for a while in either direction
-            slack = self._slack(t)
-            count = min(WATCHED, len(slack) // 8)
-            lowest = np.argpartition(slack, count)[: count + 1]
-            step = float(slack[lowest].max()) / self._steepness(t)
+            lowest, slack = self._tightest(t)
+            step = slack / self._steepness(t)
             if left:  # the bound grows to the left: the one at the far end holds for the whole step
                 step *= self._steepness(t) / self._steepness(max(t - step, stop))
             end = max(t - step, stop) if left else min(t + step, stop)
-            t, witness = self._watch(self._at[lowest], t, end)
+            t, witness = self._watch(lowest, t, end)
             if witness is not None or t == stop:
                 return Held(t, witness)
         return Held(t, None)
@@ -72,13 +66,18 @@ class Walk:
     def _steepness(self, t: float) -> float:
         return float((self.u * from_log_base(t, self.u)).mean())
 
-    def _slack(self, t: float) -> Float[np.ndarray, " distances"]:
-        """``(kappa(D) - rounding) / D`` for every distance."""
+    def _tightest(self, t: float) -> tuple[Array, float]:
+        """The distances whose ``(kappa(D) - rounding) / D`` is smallest, and the largest of these: others have more."""
         self.sweeps += 1
-        kappa = similarity(from_log_base(t, self.u), 1, self.context + 1)
-        kappa -= value_error(self.context, t, self.u)
-        kappa /= self._at
-        return kappa
+        count, theta = min(WATCHED, self.context // 8), from_log_base(t, self.u)
+        rounding = value_error(self.context, t, self.u)
+        lows = witnesses.lowest(theta, [1], self.context, self.context, count + 1, offset=rounding)
+        if lows is not None:
+            return lows[0].astype(np.float64), float(lows[1].max())
+        slack, at = similarity(theta, 1, self.context + 1), np.arange(1.0, self.context + 1)
+        slack = (slack - rounding) / at
+        lowest = np.argpartition(slack, count)[: count + 1]
+        return at[lowest], float(slack[lowest].max())
 
     def _watch(self, distances: Array, t: float, end: float) -> tuple[float, int | None]:
         """From ``t`` to ``end`` by each distance's own parabola: how far all stay positive, and which one does not."""

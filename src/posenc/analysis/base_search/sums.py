@@ -7,8 +7,10 @@ With ``u_i = 2i/d`` and ``x_i = D exp(-t u_i)``, which falls as ``t`` grows,
 and the bound at ``t`` holds for every larger ``t``. So a distance whose sum is negative at ``t`` excludes every base
 up to the root of a parabola, and one whose sum is positive admits them up to another: no grid is needed.
 
-Rounding: ``exp`` and the product make an angle wrong by at most ``x (2 + t u)`` units of ``2^-52``, so a sum is wrong
-by at most :func:`value_error`; a sum closer to 0 than that is undecided in float64.
+Rounding: ``exp`` and the product make an angle wrong by at most ``x (2 + t u)`` units of ``2^-52``; a cosine, and a sum
+of two products of such numbers, is right to 16 units, and adding ``n`` numbers of mean size 1 at most, in any order, to
+``n`` units. So a sum is wrong by at most :func:`value_error`; one closer to 0 than that is undecided in float64. The C
+library (:mod:`posenc.native.witnesses`) keeps the same bounds.
 """
 
 from __future__ import annotations
@@ -20,10 +22,15 @@ from typing import NamedTuple
 import numpy as np
 
 from posenc.formulas.spectrum import Array, from_log_base
+from posenc.native import witnesses
 
 UNIT = float(np.finfo(np.float64).eps)
-COSINES = 8 * UNIT
-"""Bound on the rounding of the cosines themselves and of their mean."""
+COSINES = 16 * UNIT
+"""Bound on the rounding of the cosines themselves; their mean adds a unit for each pair."""
+STEPS = 1000
+"""Steps between two looks at whether the user wants to stop."""
+FARTHEST = 700.0
+"""Largest ``ln(base)`` that float64 can hold, nearly."""
 TINY = 1e-300
 """Keeps quotients of two zeros finite."""
 SHORT = 1 - 1e-9
@@ -54,8 +61,17 @@ def exponents(head_dim: int) -> Array:
 
 def sums(distances: Array, t: float, u: Array) -> Sums:
     """Value, slope and bounds for each distance ``(n,)`` at ``t = ln(base)`` and exponents ``u`` ``(pairs,)``."""
-    x = distances[:, None] * from_log_base(t, u)
-    return Sums(np.cos(x).mean(1), (x * np.sin(x)) @ (u / len(u)), *bounds(distances, t, u))
+    theta = from_log_base(t, u)
+    found = witnesses.cosine_sums(distances, theta, u)
+    if found is None:
+        x = distances[:, None] * theta
+        found = np.cos(x).mean(1), (x * np.sin(x)) @ (u / len(u))
+    return Sums(*found, *bounds(distances, t, u))
+
+
+def cosines_error(pairs: int) -> float:
+    """Bound on the rounding of a mean of ``pairs`` cosines whose angles are right."""
+    return COSINES + pairs * UNIT
 
 
 def bounds(distances: Array, t: float, u: Array) -> tuple[Array, Array, Array]:
@@ -63,10 +79,11 @@ def bounds(distances: Array, t: float, u: Array) -> tuple[Array, Array, Array]:
     theta = from_log_base(t, u)
     angle_error = UNIT * (2 + t * u) * theta / len(u)
     first, second, slope = ((v * theta / len(u)).sum() for v in (u * u, u * u * theta, u))
+    cosines = cosines_error(len(u))
     return (
         distances * (first + distances * second),
-        distances * angle_error.sum() + COSINES,
-        distances * (distances * (u * theta * angle_error).sum() + slope * COSINES),
+        distances * angle_error.sum() + cosines,
+        distances * (distances * (u * theta * angle_error).sum() + slope * cosines),
     )
 
 
@@ -78,6 +95,12 @@ def value_error(distance: float, t: float, u: Array) -> float:
 def excluded(s: Sums) -> Array:
     """How far beyond ``t`` each sum certainly stays negative: ``value + slope h + bend h^2 / 2 < 0``; 0 for none."""
     return _reach(-s.value - s.error, -s.slope - s.slope_error, s.bend)
+
+
+def reaches(distances: Array, t: float, u: Array) -> Array:
+    """:func:`excluded` of :func:`sums`."""
+    found = witnesses.exclude(distances, t, FARTHEST, u, cosines_error(len(u)))
+    return excluded(sums(distances, t, u)) if found is None else found[1]
 
 
 def admitted(s: Sums) -> Array:
@@ -108,6 +131,17 @@ def advance(distances: Array, t: float, stop: float, u: Array, least: float) -> 
     Returns:
         ``ln(base)``: at every base between, at least one of the distances has a negative sum.
     """
+    while t < stop:
+        found = witnesses.exclude(distances, t, stop, u, cosines_error(len(u)), least, steps=STEPS)
+        if found is None:
+            return _advance_plainly(distances, t, stop, u, least)
+        t, reach = found
+        if not reach.max() >= least:
+            break
+    return t
+
+
+def _advance_plainly(distances: Array, t: float, stop: float, u: Array, least: float) -> float:
     _, error, slope_error = bounds(distances, t, u)  # these hold for larger t, too
     weight, mean = u / len(u), np.full(len(u), 1 / len(u))
     twice = u * weight

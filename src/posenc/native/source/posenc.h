@@ -63,4 +63,35 @@ POSENC_API int posenc_add_angles(const double *start_cos, const double *start_si
                                  const double *step_sin, int64_t steps, int64_t pairs, int64_t rows, float *cos,
                                  float *sin);
 
+/* Sums of cosines kappa(D) = mean of cos(D theta), theta = exp(-t u), for the search of bases; sizes up to 2048 pairs,
+ * distances of at most 2^24, theta and u between 0 and 1. Beside the rounding of theta and of D theta, a mean of
+ * cosines is right to (16 + pairs) * 2^-52: each cosine to 2^-51, the sum in any order. */
+
+/* kappa and its derivative by t, mean of u x sin(x) with x = D theta, at n distances. */
+POSENC_API int posenc_cosine_sums(const double *distances, int64_t n, const double *theta, const double *u,
+                                  int64_t pairs, double *value, double *slope);
+
+/* Go from t as far as the distances exclude bases, in at most so many steps of at least `least`, or past stop; end is
+ * where, reach how far beyond the last t looked at each sum stays negative. cosines bounds the error of a mean. */
+POSENC_API int posenc_exclude(const double *distances, int64_t n, double t, double stop, const double *u,
+                              int64_t pairs, double cosines, double least, int64_t steps, double *reach, double *end);
+
+/* The lowest scores below a limit among the distances start <= D < start + length, 1 <= D <= last, of some ranges. */
+typedef struct {
+    const double *theta;
+    int64_t pairs;
+    const int64_t *starts;
+    int64_t ranges, length, last;
+    int64_t per_distance; /* 1: scores are (kappa - offset) / D, 0: kappa */
+    double offset, limit; /* the limit falls to the highest of `most` scores */
+    int64_t most, found;  /* found is what an earlier call left here, or 0 */
+    double *scores;
+    int64_t *distances;
+    double *work;
+    int64_t room; /* at least posenc_lowest_work numbers */
+} posenc_lows;
+
+POSENC_API int64_t posenc_lowest_work(int64_t pairs, int64_t length);
+POSENC_API int posenc_lowest(posenc_lows *lows);
+
 #endif
