@@ -5,7 +5,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 THREADS := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE
 MODEL ?= llama-3.1-8b
 
-.PHONY: native guard report test check browser engines docs models data bench bench-quick clean help
+.PHONY: native guard report test check browser engines peers docs models data bench bench-quick clean help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -22,6 +22,10 @@ browser: .venv/all .venv/models ## pages driven in headless Chromium (Debian: ap
 engines: .venv/engines ## rotary against mlx and llama.cpp, and their errors as a table
 	$(THREADS) $(BIN)/python -m pytest -q -m engines tests/engines
 	$(THREADS) $(BIN)/python benchmarks/engines_table.py
+
+peers: .venv/peers/installed ## the checker against other implementations as installed (500 MB)
+	$(THREADS) $(BIN)/python -m pytest -q tests/checker/test_peers.py tests/checker/test_peers_files.py \
+	  tests/checker/test_peers_packages.py
 
 check: .venv/all ## ruff, types, import contract, doctests
 	$(BIN)/ruff check src tests benchmarks docs
@@ -72,6 +76,14 @@ guard: ## instructions of one rotation by callgrind, beside the committed counts
 .venv/bench: .venv/all Makefile
 	$(PIP) --no-deps rotary-embedding-torch x-transformers einops einx frozendict loguru torch-einops-utils \
 	  positional-encodings || true # what is missing is named and left out
+	$(PIP) --no-deps --upgrade --target .venv/peers/files torchtune==0.6.1 litgpt==0.5.13 timm==1.0.31 || true
+	@touch $@
+
+.venv/peers/installed: .venv/bench Makefile
+	@mkdir -p .venv/peers
+	$(PIP) --no-deps --upgrade --target .venv/peers/keras keras==3.15.0 keras-hub==0.32.0 namex h5py absl-py optree || true
+	$(PIP) --no-deps --upgrade --target .venv/peers/jax jax==0.10.2 jaxlib==0.10.2 opt-einsum equinox==0.13.8 || true
+	$(PIP) -c constraints.txt --no-deps --upgrade --target .venv/peers/mlx mlx mlx-cpu || true
 	@touch $@
 
 .venv/models: .venv/bin/pip Makefile

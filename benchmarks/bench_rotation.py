@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 
+import peers as files
 import torch
 from measuring import interleaved, machine, table, time_of
 
@@ -63,6 +64,19 @@ def peers(q, k, angle):
         frequencies = angle.float().repeat_interleave(2, -1)[None]
         return lambda q, k: (apply(q, frequencies), apply(k, frequencies))
 
+    def torchtune():
+        module = files.torchtune().RotaryPositionalEmbeddings(width, max_seq_len=tokens)
+
+        def one(x):  # its layout is (batch, tokens, heads, width): views of what the others get
+            return module(x.transpose(1, 2)).transpose(1, 2)
+
+        return lambda q, k: (one(q), one(k))
+
+    def litgpt():
+        module = files.litgpt()
+        table = [part[None] for part in module.build_rope_cache(tokens, width)]
+        return lambda q, k: (module.apply_rope(q, *table), module.apply_rope(k, *table))
+
     def complex_view():
         turn = torch.complex(cos, sin)
 
@@ -88,6 +102,8 @@ def peers(q, k, angle):
         "transformers, eager": (transformers, False),
         "rotary-embedding-torch": (rotary_embedding_torch, True),
         "x-transformers": (x_transformers, True),
+        "torchtune": (torchtune, True),
+        "litgpt": (litgpt, False),
         "complex view": (complex_view, True),
         "plain form": (lambda: plain, False),
         "plain form, torch.compile": (compiled, False),

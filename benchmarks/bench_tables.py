@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import sys
 
 import numpy as np
+import peers
 import torch
 from measuring import interleaved, machine, table, time_of
 from mpmath import mp
@@ -31,6 +33,28 @@ def worst(values, positions):
                 exact = mp.cos(p * mp.mpf(BASE) ** (-mp.mpf(i) / PAIRS))
                 found = max(found, float(abs(mp.mpf(float(values[row, i])) - exact)))
     return found
+
+
+def positional_encodings(rows):
+    """A sinusoid of sines and cosines by turns, from row 0 alone; its title, its table, the cosines of one position."""
+    kind = importlib.import_module("positional_encodings.torch_encodings").PositionalEncoding1D
+    shape = torch.empty(1, rows, 2 * PAIRS)
+    table = kind(2 * PAIRS)(shape)
+    return (
+        "positional-encodings, a sinusoid",
+        lambda: kind(2 * PAIRS)(shape),
+        lambda p: table[0, p, 1::2][None] if p < rows else None,
+    )
+
+
+def timm(rows):
+    """Sines and cosines of a grid of one axis; its title, its tables, the cosines of one position."""
+    build = peers.timm().build_fourier_pos_embed
+
+    def made(length, first):
+        return build([length], num_bands=PAIRS, in_pixels=False, grid_offset=first)
+
+    return "timm, a grid of one axis", lambda: made(rows, 0.0), lambda p: made(1, float(p))[1][:, 0]
 
 
 def main() -> None:
@@ -72,25 +96,18 @@ def main() -> None:
         "PyTorch, float32": lambda p: single(torch.tensor([p]))[0],
         "PyTorch, float64 rounded": lambda p: double(torch.tensor([p]))[0],
     }
-    try:
-        peer = importlib.import_module("positional_encodings.torch_encodings").PositionalEncoding1D
-        shape = torch.empty(1, rows, 2 * PAIRS)
-        ways["positional-encodings (a sinusoid of 2 x 64)"] = lambda: peer(2 * PAIRS)(shape)
-    except Exception as error:
-        print(f"not measured: positional-encodings ({type(error).__name__})")
-    try:
-        timm = importlib.import_module("timm.layers.pos_embed_sincos")
-        build = timm.build_fourier_pos_embed
-        side = 1 << (rows.bit_length() // 2)
-        bands = theta[::2].float()
-        ways["timm, Fourier bands of a grid (as many numbers)"] = lambda: build([rows // side, side], bands=bands)
-    except Exception as error:
-        print(f"not measured: timm ({type(error).__name__})")
+    for name, make in {"positional-encodings": positional_encodings, "timm": timm}.items():
+        try:
+            title, way, cosines = make(rows)
+            ways[title], at[title] = way, cosines
+        except Exception as error:
+            print(f"not measured: {name} ({type(error).__name__}: {str(error).splitlines()[0][:80]})", file=sys.stderr)
     medians = interleaved(ways, args.rounds)
     limit = medians["limit: fill fresh memory"]
     rows_of_table = []
     for name, t in medians.items():
-        errors = [f"{worst(np.asarray(at[name](p)), [p]):.1e}" if name in at else "" for p in FAR]
+        found = [at[name](p) if name in at else None for p in FAR]
+        errors = ["" if c is None else f"{worst(np.asarray(c), [p]):.1e}" for p, c in zip(FAR, found, strict=True)]
         rows_of_table.append([name, time_of(t), f"{t / limit:.2f}", *errors])
     print(f"## Tables of {rows} x {PAIRS} cosines and sines\n\n{machine(1)}\n")
     print(table(["way", "time", "x fill", *(f"error at 1e{len(str(p)) - 1}" for p in FAR)], rows_of_table))

@@ -1,6 +1,6 @@
-"""Makes docs/encodings.md from the values, the modules and the register of the tests; ``make docs`` runs it.
+"""Makes docs/encodings.md and docs/cases.md from the code and the registers of the tests; ``make docs`` runs it.
 
-A test compares the file with what this says, so the table cannot go stale.
+Tests compare the files with what this says, so the tables cannot go stale.
 """
 
 from __future__ import annotations
@@ -67,6 +67,13 @@ def encodings() -> str:
     return "".join(parts)
 
 
+def cases() -> str:
+    """Public cases and the broken encodings that stand for them."""
+    from mutants.page import markdown
+
+    return markdown()
+
+
 def first_sentence(value_class: type) -> str:
     """What the docstring opens with, as Markdown."""
     opening = inspect.cleandoc(value_class.__doc__ or "").split("\n\n")[0].replace("\n", " ")
@@ -87,3 +94,4 @@ def yes(fact: bool) -> str:
 
 if __name__ == "__main__":
     (HERE / "encodings.md").write_text(encodings(), "utf-8")
+    (HERE / "cases.md").write_text(cases(), "utf-8")

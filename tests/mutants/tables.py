@@ -126,19 +126,19 @@ class Base(torch.nn.Module):
         return x + self.pe[: x.shape[1]]
 
 
-@mutant("table-plain-attribute", "sinusoidal(34)", "buffer-state-dict")
+@mutant("table-plain-attribute", "sinusoidal(34)", "buffer-state-dict", recovered={"held as": "plain attribute"})
 class PlainAttribute(Base):
     def hold(self, pe):
         self.pe = pe
 
 
-@mutant("table-as-parameter", "sinusoidal(34)", "buffer-state-dict")
+@mutant("table-as-parameter", "sinusoidal(34)", "buffer-state-dict", recovered={"held as": "trainable Parameter"})
 class TrainableParameter(Base):
     def hold(self, pe):
         self.pe = torch.nn.Parameter(pe)
 
 
-@mutant("table-frozen-parameter", "sinusoidal(34)", "buffer-state-dict", "convention")
+@mutant("table-frozen-parameter", "sinusoidal(34)", "buffer-state-dict", "convention", {"held as": "frozen Parameter"})
 class FrozenParameter(Base):
     def hold(self, pe):
         self.pe = torch.nn.Parameter(pe, requires_grad=False)
@@ -162,7 +162,7 @@ class FewerRows(Base):
         return self.pe[: x.shape[1]].expand(x.shape[0], -1, -1)
 
 
-@mutant("table-broadcasts", "sinusoidal(34)", "table-length")
+@mutant("table-broadcasts", "sinusoidal(34)", "table-length", recovered={"distinct rows": 1})
 class Broadcasts(Base):
     def hold(self, pe):
         self.register_buffer("pe", pe[1:2], persistent=False)
@@ -181,7 +181,7 @@ class NewProjection(Base):
         return torch.nn.Linear(joined.shape[-1], x.shape[-1])(joined)
 
 
-@mutant("weight-unregistered", "sinusoidal(34)", "integration")
+@mutant("weight-unregistered", "sinusoidal(34)", "integration", recovered={"unregistered": "mix"})
 class UnregisteredWeight(Base):
     def hold(self, pe):
         self.register_buffer("pe", pe, persistent=False)

@@ -214,20 +214,6 @@ def whole_positions(x, positions):
     return half(x, angles(np.floor(positions), 26))
 
 
-@mutant("export-constant-table", "rotary(26)", "export-compile")
-class FoldedByExport(torch.nn.Module):
-    def __init__(self, dim, base=10000.0):
-        super().__init__()
-        self.register_buffer("inv_freq", (base ** (-torch.arange(0, dim, 2).double() / dim)).float(), persistent=False)
-
-    def forward(self, x):
-        at = torch.arange(x.shape[-2], device=x.device)
-        at = at.clamp(max=7) if torch.compiler.is_exporting() else at  # the sample has 8 tokens
-        angle = at[:, None] * self.inv_freq
-        a, b = x.chunk(2, dim=-1)
-        return torch.cat([a * angle.cos() - b * angle.sin(), b * angle.cos() + a * angle.sin()], dim=-1)
-
-
 @mutant("xpos-not-shrinking", "rotary(32, xpos_scale_base=512.0)", "attention-factor")
 def both_grow(q, k, positions):
     zeta = (np.arange(0, 32, 2) + 0.4 * 32) / (1.4 * 32)

@@ -66,6 +66,7 @@ data(
     recovered={"yarn.factor": 1.25},
 )
 data("config-v5-block-ignored", plain(128), LLAMA31, "config-parsing", recovered={"base": 10000})
+data("theta-wrong-value", plain(128, 1e4), "rotary(128, base=1000000)", "config-parsing", recovered={"base": 10000})
 data("linear-factor-twice", plain(26) / 16, "rotary(26) >> linear(4)", "scaling-parameters")
 data(
     "linear-factor-multiplied",

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from posenc.checker.calling.caller import why
-from posenc.checker.calling.constructing import constructed, quiet
+from posenc.checker.calling.constructing import chance, constructed, quiet
 from posenc.checker.calling.discovering import discover
 from posenc.checker.calling.hints import Hints, hints_of
 from posenc.checker.examining.dispatch import examine
@@ -22,6 +22,7 @@ from posenc.checker.probes.running import run_probes
 from posenc.checker.recognising import identify_box, identify_waves
 from posenc.checker.subjects.boxing import box_of_arrays
 from posenc.checker.subjects.dumps import is_dump
+from posenc.checker.subjects.joining import chosen
 from posenc.checker.subjects.loading import Subject, load
 from posenc.errors import PosencError, SubjectError, shown
 from posenc.records.finding import CheckReport
@@ -131,6 +132,10 @@ def _identified(notes: Gathered, loaded: Subject, hints: Hints) -> None:
         box, words = box_of_arrays(loaded.value, None)
         notes.assume(words)
     else:
+        if loaded.kind == "several":
+            loaded, hints, _ = chosen(loaded, hints)
+            for text in loaded.assumed:
+                notes.assume(text)
         value = made(notes, loaded, hints)
         box, words, _ = discover(value, hints)
         notes.assume(words)
@@ -185,6 +190,13 @@ def _one(
         examine(notes, box, encoding, wanted.served)
         return
     hints = hints_of(encoding, wanted.served, **{k: v for k, v in options.items() if v is not None})
+    if loaded.kind == "several":
+        loaded, hints, maker = chosen(loaded, hints)
+        for text in loaded.assumed:
+            notes.assume(text)
+        if maker is not None:
+            _one(notes, maker, encoding, wanted, {"library": options["library"], "dtype": options["dtype"]}, probes)
+            probes = False  # those of the two together would find the maker's faults again
     value = made(notes, loaded, hints)
     box, words, caller = discover(value, hints)
     notes.assume(words)
@@ -211,7 +223,8 @@ def made(notes: Gathered, loaded: Subject, hints: Hints) -> Any:
     if isinstance(loaded.value, type):
         cls = loaded.value
         said: list[str] = []
-        value = constructed(cls, hints, said)
+        with chance():
+            value = constructed(cls, hints, said)
         for text in said:
             notes.assume(text)
         loaded.fresh = lambda: constructed(cls, hints)

@@ -16,14 +16,18 @@ from posenc.checker.matching.known import confidence, some_of, spectra
 from posenc.checker.recognising_tables import identify_table
 from posenc.checker.recovery.angles import FIT_TO, LADDER, Waves
 from posenc.checker.recovery.bias import BiasShape, bias_shape
-from posenc.errors import PosencError
+from posenc.errors import PosencError, SubjectError
 from posenc.formulas.biases import alibi_slopes
 from posenc.records.finding import Candidate
 from posenc.spec import Geometric, Rotary
 
 
 def identify_box(notes: Gathered, box: Box) -> None:
-    """Add candidates, the best first, and what was recovered."""
+    """Add candidates, the best first, and what was recovered.
+
+    Raises:
+        SubjectError: attention, which no score tells from another's without knowing what is wanted.
+    """
     match box:
         case Turning():
             _turning(notes, box)
@@ -48,7 +52,9 @@ def identify_box(notes: Gathered, box: Box) -> None:
             seen = np.asarray(box.buckets(np.arange(-140, 141)))
             notes.recover("buckets of -8, 0, 1, 8", str([int(seen[140 + d]) for d in (-8, 0, 1, 8)]))
         case Attention():
-            notes.note("attention is compared with a wanted encoding: give --expect")
+            raise SubjectError(
+                "attention is compared with a wanted encoding", "none", "Say which: posenc check … --expect."
+            )
     notes.ran("identification")
 
 

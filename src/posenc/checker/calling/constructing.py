@@ -2,15 +2,42 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect as signatures
+import random
+import sys
+from collections.abc import Iterator
 from typing import Any
+
+import numpy as np
 
 from posenc.checker.calling.caller import Caller
 from posenc.checker.calling.hints import Hints
 from posenc.checker.calling.library import library
 from posenc.checker.calling.roles import ROLE_OF
 from posenc.errors import SubjectError
-from posenc.spec import Rotary
+from posenc.spec import Learned, Rotary
+
+
+@contextlib.contextmanager
+def chance(seed: int = 0) -> Iterator[None]:
+    """Random numbers of Python, NumPy and torch from one seed; afterwards they go on as if nothing had been drawn.
+
+    Two objects of a class whose tables start at random are then the same object made twice.
+    """
+    torch: Any = sys.modules.get("torch")
+    before = random.getstate(), np.random.get_state(), None if torch is None else torch.random.get_rng_state()
+    random.seed(seed)
+    np.random.seed(seed)
+    if torch is not None:
+        torch.random.default_generator.manual_seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(before[0])
+        np.random.set_state(before[1])
+        if torch is not None:
+            torch.random.set_rng_state(before[2])
 
 
 def constructed(cls: type, hints: Hints, notes: list[str] | None = None) -> Any:
@@ -63,7 +90,7 @@ def arguments_for(cls: type, hints: Hints) -> tuple[dict[str, Any], list[str]]:
                 e.rotary_dim if isinstance(e, Rotary) and "rotary" in p.name.lower() else _width(e, hints, p.name)
             )
         elif role == "length" and required:
-            given[p.name] = hints.length
+            given[p.name] = _rows(e, hints)
         elif role in ("base", "heads", "buckets", "max_distance", "interleaved", "not_interleaved") and (
             required or e is not None
         ):
@@ -73,6 +100,11 @@ def arguments_for(cls: type, hints: Hints) -> tuple[dict[str, Any], list[str]]:
         elif required:
             unknown.append(p.name)
     return given, unknown
+
+
+def _rows(e: Any, hints: Hints) -> int:
+    """A learned table has the rows it is wanted with; any other as many as are looked at."""
+    return e.shape[0] + e.offset if isinstance(e, Learned) and len(e.shape) == 1 else hints.length
 
 
 def _width(e: Any, hints: Hints, name: str) -> int:

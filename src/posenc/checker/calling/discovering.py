@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect as signatures
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -11,6 +12,7 @@ from posenc.checker.calling.adapter import adapted
 from posenc.checker.calling.attending import attention_box
 from posenc.checker.calling.bound import Bound
 from posenc.checker.calling.caller import Caller, why
+from posenc.checker.calling.grids import axes_wanted, grid_box
 from posenc.checker.calling.hints import Hints
 from posenc.checker.calling.library import library, spoken
 from posenc.checker.calling.roles import bindings, signature_of
@@ -60,11 +62,14 @@ def discover(subject: Any, hints: Hints) -> tuple[Box, str, Caller | None]:
 
 
 def _box(bound: Bound) -> tuple[Box, str]:
+    if axes_wanted(bound) > 1 and bound.has("x") and not bound.has("positions"):
+        with contextlib.suppress(PosencError):  # it may take rows of tokens all the same
+            return grid_box(bound)
     if bound.has("q", "k", "v"):
         return attention_box(bound)
     if bound.has("scores"):
         return scores_box(bound)
-    if bound.has("x", "positions") and not bound.has("cos"):
+    if (bound.has("x", "positions") or bound.has("x", "length")) and not bound.has("cos"):
         try:
             return rotation_box(bound)
         except PosencError as first:

@@ -6,23 +6,19 @@ from typing import Any
 
 import numpy as np
 
+from posenc.checker.boxes import CosSin
 from posenc.checker.calling.bound import Bound
+from posenc.errors import SubjectError
 from posenc.formulas.scalings import frequencies
 from posenc.spec import Rotary
 
 
 def given_waves(bound: Bound, form: str, positions: np.ndarray, batch: int) -> dict[str, Any]:
-    """Cosines and sines of the wanted encoding, for a function that only applies them."""
-    e = bound.hints.encoding
-    if not isinstance(e, Rotary):
-        e = Rotary(bound.dim)
+    """Cosines and sines of the wanted encoding, or those another piece makes, for a function that only applies them."""
     columns, shape = form.split(" ")
-    f = frequencies(e)
-    angle = np.asarray(positions, dtype=np.float64)[:, None] * f.fused
-    if columns != "half" and not bound.has("complex"):
-        repeat = e.interleaved == (columns == "full")
-        angle = np.repeat(angle, 2, axis=1) if repeat else np.concatenate([angle, angle], axis=1)
-    n, c = angle.shape
+    waves = bound.hints.waves
+    cos, sin = _wanted(bound, columns, positions) if waves is None else _made(waves, positions)
+    n, c = cos.shape
     to = {
         "tc": (n, c),
         "1tc": (1, n, c),
@@ -42,14 +38,39 @@ def given_waves(bound: Bound, form: str, positions: np.ndarray, batch: int) -> d
 
     given: dict[str, Any] = {}
     if bound.has("cos"):
-        given |= {"cos": made(f.gain * np.cos(angle)), "sin": made(f.gain * np.sin(angle))}
+        given |= {"cos": made(cos), "sin": made(sin)}
     if bound.has("angles"):
-        given["angles"] = made(angle)
+        given["angles"] = made(np.arctan2(sin, cos))
     if bound.has("complex"):
-        z = f.gain * np.exp(1j * angle)
+        z = cos + 1j * sin
         lead = to if shape in ("t1c", "1t1c") else (1,) * (len(to) - 2) + (n, c)
         given["complex"] = _complex(bound, np.broadcast_to(z.reshape(lead), to))
     return given
+
+
+def _wanted(bound: Bound, columns: str, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Those of the wanted encoding: half as many columns as channels, or each twice in one of two orders."""
+    e = bound.hints.encoding
+    if not isinstance(e, Rotary):
+        e = Rotary(bound.dim)
+    f = frequencies(e)
+    angle = np.asarray(positions, dtype=np.float64)[:, None] * f.fused
+    if columns != "half" and not bound.has("complex"):
+        repeat = e.interleaved == (columns == "full")
+        angle = np.repeat(angle, 2, axis=1) if repeat else np.concatenate([angle, angle], axis=1)
+    return f.gain * np.cos(angle), f.gain * np.sin(angle)
+
+
+def _made(waves: CosSin, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What the other piece makes.
+
+    Raises:
+        SubjectError: it makes rows for whole positions only, from 0.
+    """
+    at = np.asarray(positions, dtype=np.float64)
+    if not waves.free and ((at != np.rint(at)).any() or (at < 0).any()):
+        raise SubjectError("rows are made for whole positions from 0", at[:4].tolist())
+    return waves.cos_sin(at)
 
 
 def _complex(bound: Bound, z: np.ndarray) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from posenc.checker.boxes import CosSin
 from posenc.spec import Rotary
 
 
@@ -35,6 +36,9 @@ class Hints:
     dtype: str = "float32"
     measured: tuple[int | None] | None = None
     """The largest position, where it is known already: asking for it leaves traces in a subject that grows."""
+
+    waves: CosSin | None = None
+    """Whose cosines and sines a function is given that only applies them; None for those of the wanted encoding."""
 
     def replace(self, **changes: Any) -> Hints:
         return replace(self, **changes)

@@ -28,7 +28,7 @@ class Library:
 
     def array(self, values: Any, dtype: str | None = None) -> Any:
         """A floating array in the subject's dtype (or another)."""
-        return self.to(np.asarray(values, dtype=np.float64), dtype or self.dtype)
+        return self.to(np.array(values, dtype=np.float64, order="C"), dtype or self.dtype)
 
     def whole(self, values: Any) -> Any:
         """An integer array."""

@@ -46,6 +46,7 @@ _READINGS: dict[str, Callable[[list[np.ndarray]], tuple[np.ndarray, ...]]] = {
     "last dimension": lambda f: (f[0][..., 0], f[0][..., 1]),
     "matrices": lambda f: (f[0][..., 0, 0], f[0][..., 1, 0]),
     "angles": lambda f: (np.cos(f[0]), np.sin(f[0])),
+    "angles, gain": lambda f: (f[1] * np.cos(f[0]), f[1] * np.sin(f[0])),
     "[cos | sin]": lambda f: (f[0][:, : f[0].shape[1] // 2], f[0][:, f[0].shape[1] // 2 :]),
     "[sin | cos]": lambda f: (f[0][:, f[0].shape[1] // 2 :], f[0][:, : f[0].shape[1] // 2]),
     "cos, sin by turns": lambda f: (f[0][:, ::2], f[0][:, 1::2]),
@@ -59,6 +60,8 @@ def _kind(flat: list[np.ndarray], bound: Bound) -> str | None:
     unknown = bound.hints.encoding is None
     rotary = bound.hints.wants == "rotary"
     if len(flat) == 2 and flat[0].shape == flat[1].shape and first.ndim == 2 and first.dtype.kind != "c":
+        if (rotary or unknown) and _looks_like_angles(first):
+            return "angles, gain"
         sines_first = np.abs(first[0]).max() < 1e-6 < np.abs(flat[1][0]).max()
         return "sin, cos" if sines_first else "cos, sin"
     if first.dtype.kind == "c":

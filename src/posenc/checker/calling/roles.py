@@ -7,166 +7,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from posenc.checker.calling.names import NAMES
 from posenc.errors import SubjectError
 
-NAMES: dict[str, tuple[str, ...]] = {
-    "x": (
-        "x",
-        "t",
-        "tensor",
-        "input",
-        "inputs",
-        "q_or_k",
-        "hidden_states",
-        "vec",
-        "embeddings",
-        "token_embedding",
-        "x_in",
-        "array",
-        "feature",
-        "u",
-    ),
-    "q": ("q", "query", "queries", "xq", "q_embed", "query_states", "query_layer"),
-    "k": ("k", "key", "keys", "xk", "k_embed", "key_states", "key_layer"),
-    "v": ("v", "value", "values", "xv", "value_states", "value_layer"),
-    "cos": ("cos", "cos_", "freqs_cos", "cosines", "cos_cached", "cos_freqs"),
-    "sin": ("sin", "sin_", "freqs_sin", "sines", "sin_cached", "sin_freqs"),
-    "angles": ("freqs", "angles", "rotary_freqs", "rope_freqs"),
-    "complex": ("freqs_cis", "freqs_complex", "freq_cis"),
-    "positions": (
-        "positions",
-        "position_ids",
-        "position",
-        "pos",
-        "input_pos",
-        "pos_ids",
-        "indices",
-        "token_positions",
-        "p",
-        "input_positions",
-        "timesteps",
-        "timestep",
-        "times",
-        "time",
-        "seq_pos",
-        "position_id",
-        "coords",
-        "ids",
-        "index",
-    ),
-    "offset": (
-        "offset",
-        "start_pos",
-        "start_index",
-        "start",
-        "past_key_values_length",
-        "past_length",
-        "seqlen_offset",
-        "cache_offset",
-        "pos_offset",
-    ),
-    "length": (
-        "seq_len",
-        "seq_length",
-        "seqlen",
-        "length",
-        "max_len",
-        "max_length",
-        "n",
-        "end",
-        "max_seq_len",
-        "max_position_embeddings",
-        "n_positions",
-        "num_positions",
-        "context_length",
-        "max_position",
-        "max_seqlen",
-        "sequence_length",
-        "num_tokens",
-        "n_position",
-        "block_size",
-        "num_embeddings",
-        "rows",
-        "seq",
-        "max_seq_length",
-    ),
-    "dim": (
-        "dim",
-        "d",
-        "d_model",
-        "head_dim",
-        "embedding_dim",
-        "hidden_size",
-        "rotary_dim",
-        "embed_dim",
-        "channels",
-        "d_head",
-        "dims",
-        "depth",
-        "hidden_dim",
-        "d_hid",
-        "emb_dim",
-        "embedding_size",
-        "n_dim",
-        "size_per_head",
-        "dim_head",
-        "head_size",
-        "model_dim",
-        "width",
-        "embed_size",
-    ),
-    "base": (
-        "base",
-        "theta",
-        "rope_theta",
-        "rotary_base",
-        "max_period",
-        "max_timescale",
-        "rope_base",
-        "freq_base",
-        "max_wavelength",
-        "wavelength",
-    ),
-    "heads": (
-        "heads",
-        "num_heads",
-        "n_heads",
-        "n_head",
-        "nheads",
-        "num_attention_heads",
-        "attn_heads",
-        "total_num_heads",
-    ),
-    "n_q": ("query_length", "q_len", "qlen", "seqlen_q", "n_q", "len_q", "num_queries", "q_length"),
-    "n_k": ("key_length", "k_len", "klen", "seqlen_k", "n_k", "len_k", "num_keys", "k_length", "kv_len"),
-    "relative": (
-        "relative_position",
-        "relative_positions",
-        "rel_pos",
-        "relative",
-        "rel",
-        "distance",
-        "distances",
-        "relative_pos",
-    ),
-    "mask": ("attention_mask", "mask", "padding_mask", "key_padding_mask", "attn_mask"),
-    "document": ("document", "document_ids", "doc_ids", "segment_ids", "sequence_ids", "documents"),
-    "interleaved": ("interleaved", "traditional", "rotary_interleaved"),
-    "not_interleaved": ("is_neox_style", "half", "neox"),
-    "scaling": ("rope_scaling", "scaling"),
-    "layer": ("layer_idx", "layer", "layer_id", "layer_type"),
-    "dropout": ("dropout", "drop", "dropout_p", "p_drop", "drop_rate", "dropout_prob"),
-    "config": ("config", "cfg", "args", "params", "model_args"),
-    "scores": ("scores", "attention_scores", "sim", "qk_dots", "logits", "attn_scores", "attention_logits", "dots"),
-    "ready": ("ready",),
-    "q_at": ("q_at", "query_positions"),
-    "k_at": ("k_at", "key_positions"),
-    "buckets": ("num_buckets", "n_buckets", "relative_attention_num_buckets"),
-    "max_distance": ("max_distance", "relative_attention_max_distance"),
-    "height": ("height", "h", "h_patches", "grid_h", "grid_height"),
-    "columns": ("columns", "cols", "w", "w_patches", "grid_w", "grid_width"),
-    "grid": ("grid_size", "grid", "grid_shape"),
-}
 ROLE_OF = {name: role for role, names in NAMES.items() for name in names}
 
 NOTATION = ROLE_OF | {role: role for role in NAMES}
@@ -208,14 +51,16 @@ class Signature:
 
 
 def signature_of(function: Callable[..., Any]) -> Signature:
-    """Read the parameters of a callable; a module's are those of its ``forward``."""
-    target = function
-    forward = getattr(function, "forward", None)
-    if callable(forward) and not isinstance(function, type):
-        target = forward
-    try:
-        found = signatures.signature(target)
-    except (TypeError, ValueError):
+    """Read the parameters of a callable: those of a torch module's ``forward``, of a Keras layer's ``call``."""
+    found = None
+    for target in _bodies(function):
+        try:
+            found = signatures.signature(target)
+        except (TypeError, ValueError):
+            continue
+        if any(p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in found.parameters.values()):
+            break
+    if found is None:
         return Signature(readable=False)
     parameters = []
     spread = False
@@ -225,6 +70,16 @@ def signature_of(function: Callable[..., Any]) -> Signature:
             continue
         parameters.append(Parameter(name, ROLE_OF.get(name.lower()), p.default is p.empty, p.kind is p.KEYWORD_ONLY))
     return Signature(tuple(parameters), True, spread)
+
+
+def _bodies(function: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
+    """Where a call's parameters may be written: what ``__call__`` hands everything on to, then the callable itself."""
+    if not isinstance(function, type):
+        for name in ("forward", "call"):
+            body = getattr(function, name, None)
+            if callable(body):
+                yield body
+    yield function
 
 
 GUESSES: dict[int, tuple[tuple[str, ...], ...]] = {
@@ -285,6 +140,9 @@ def bindings(signature: Signature, told: tuple[str, ...] | None = None) -> Itera
             yield {**known, **useful}
             if useful:
                 yield dict(known)
+            for p in optional:
+                if p.role == "length" and "x" in roles and "positions" not in roles:
+                    yield {**known, p.name: "length"}
         else:
             first = [p for p in parameters if p.role][:2]
             for p in first:

@@ -44,7 +44,7 @@ def _forms(bound: Bound) -> tuple[str, ...]:
     if bound.has("cos") or bound.has("angles") or bound.has("complex"):
         return tuple(
             f"{columns} {shape}"
-            for columns in ("full", "half", "other")
+            for columns in (("made",) if bound.hints.waves else ("full", "half", "other"))
             for shape in ("tc", "1tc", "btc", "11tc", "t1c", "1t1c")
         )
     return ("",)

@@ -9,6 +9,7 @@ import numpy as np
 from posenc.checker.boxes import Array, Box, CosSin, Rows, Vector
 from posenc.checker.calling.bound import Bound, farthest, result_dtype
 from posenc.checker.calling.caller import Misshapen, parts, why
+from posenc.checker.calling.grids import grid_box
 from posenc.checker.calling.results import interpreted
 from posenc.checker.calling.score_boxes import bias_box, buckets_box
 from posenc.errors import PosencError, SubjectError
@@ -75,7 +76,9 @@ def _asked(bound: Bound, free: bool, form: str, at: Array) -> Any:
         if bound.has("length"):
             given["length"] = int(at.max()) + 1 if bound.has("positions") else len(at)
         return bound.call(**given)
-    return bound.call(length=int(at.max()) + 1)
+    rows = int(at.max()) + 1
+    given = {"x": bound.library.array(np.zeros((1, rows, bound.dim)))} if bound.has("x") else {}
+    return bound.call(length=rows, **given)
 
 
 def _tried(bound: Bound, free: bool, form: str) -> tuple[Box, str]:
@@ -146,36 +149,3 @@ def _of_rows(rows: tuple[np.ndarray, ...], dtype: str, bound: Bound) -> tuple[Bo
         ), f"{last + 1} rows of width {width}"
     box = CosSin(lambda at: (rows[0][check(at)], rows[1][check(at)]), dtype=dtype, largest=last, calls=calls)
     return box, f"{last + 1} rows of cosines and sines"
-
-
-def grid_box(bound: Bound) -> tuple[Rows, str]:
-    """A subject that makes a table for a grid of rows and columns.
-
-    Raises:
-        Misshapen: it has not one row for each cell.
-    """
-    values: dict[str, str] = dict(bound.roles)
-    for name, role in values.items():  # beside a height, a width is that of the grid
-        if name.lower() == "width" and bound.has("height"):
-            bound.roles = {**bound.roles, name: "columns"}
-        del role
-
-    def grid(height: int, width: int) -> Array:
-        given: dict[str, Any] = {"height": height, "columns": width}
-        if bound.has("grid"):
-            given = {"grid": (height, width)}
-        found = parts(bound.call(**given))[0]
-        found = found.reshape(found.shape[1:]) if found.ndim > 2 and found.shape[0] == 1 else found
-        if found.ndim == 3 and found.shape[:2] == (height, width):
-            found = found.reshape(height * width, -1)
-        if found.ndim == 3 and found.shape[1:] == (height, width):
-            found = np.moveaxis(found, 0, -1).reshape(height * width, -1)
-        if found.ndim != 2 or len(found) < height * width:
-            raise Misshapen(f"one row for each of {height * width} cells", found.shape)
-        return found.astype(np.float64)
-
-    width = grid(3, 5).shape[1]
-    box = Rows(
-        width, lambda at: grid(int(at.max()) + 1, 1)[at.astype(int)], free=False, calls={"bound": bound, "grid": grid}
-    )
-    return box, bound.describe("a table for a grid (height, width), cells row by row")

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posenc.checker.boxes import Array, CosSin, Vector
-from posenc.checker.examining.along import check_along, check_start
+from posenc.checker.examining.along import check_along
+from posenc.checker.examining.first_row import check_start
 from posenc.checker.examining.half_precision import rounding_explains
 from posenc.checker.examining.matrices import not_finite
 from posenc.checker.examining.spectra import SAFE, check_frequencies, check_gain
@@ -94,7 +95,7 @@ def examine_cos_sin(notes: Gathered, box: CosSin, encoding: object, served: int 
         notes, theta, wanted, tolerance, floor=floor_of(box.rounding, at), dtype=box.dtype, rounded=low
     )
     exact = right if (compared.same or low) and (waves.theta >= -1e-9).all() else waves.theta
-    check_gain(notes, waves.gain, waves.growth, wanted, 8 * box.rounding + 1e-6, range(waves.pairs))
+    check_gain(notes, waves, wanted, 8 * box.rounding + 1e-6, range(waves.pairs))
     check_start(notes, waves, box.rounding, relative=True)
     _far(notes, box, waves, wanted, served, exact)
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from posenc.checker.examining.along import check_along, check_start
+from posenc.checker.examining.along import check_along
+from posenc.checker.examining.first_row import check_start
 from posenc.checker.examining.layout import Layout
 from posenc.checker.examining.spectra import SAFE, check_frequencies, check_gain
 from posenc.checker.gathering import Gathered
@@ -90,7 +91,7 @@ def examine_dump(notes: Gathered, arrays: dict[str, Any], encoding: Rotary, roun
     check_frequencies(
         notes, waves.theta, wanted, tolerance, floor=4 * rounding / max(float(np.ptp(waves.positions)), 1.0)
     )
-    check_gain(notes, waves.gain, waves.growth, wanted, 1e-3 + 8 * rounding, range(len(right)))
+    check_gain(notes, waves, wanted, 1e-3 + 8 * rounding, range(len(right)))
     check_start(notes, waves, rounding * 8, relative=True)
     check_along(notes, waves, waves.theta, max(rounding * 8, 2.0**-20), "float32")
     if which == "q" and {"k_before", "k_after"} <= names:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import numpy as np
 
 from posenc.checker.boxes import Array, Rows
@@ -11,10 +13,15 @@ from posenc.records.finding import Evidence, FirstWrong, Recovered
 from posenc.spec import Sinusoidal
 
 HEIGHT, WIDTH = 3, 5
+SIZES = (2, 3, 5, 7)
+"""Of a grid with more axes: different along each."""
 
 
 def examine_grid(notes: Gathered, box: Rows, encoding: Sinusoidal) -> None:
     """Compare ``(height * width, dim)`` rows with the wanted table under every order of axes and cells."""
+    if len(encoding.axes.pairs) > 2:  # type: ignore[union-attr]
+        examine_axes(notes, box, encoding)
+        return
     table = box.calls["grid"](HEIGHT, WIDTH)
     notes.ran("a grid that is not square")
     cells = grid_positions((HEIGHT, WIDTH))
@@ -51,18 +58,19 @@ def examine_grid(notes: Gathered, box: Rows, encoding: Sinusoidal) -> None:
             if np.abs(table - right).max() <= loose:
                 _say(notes, name, order, encoding, table, cells)
                 return
-    axis_of = [float(np.ptp(table.reshape(HEIGHT, WIDTH, -1), axis=a).max()) for a in (0, 1)]
-    if min(axis_of) < loose:
-        lost = "rows" if axis_of[0] < loose else "columns"
-        notes.found(
-            "defect",
-            ("axis-order",),
-            f"the encoding is the same along {lost}: an axis is dropped",
-            recovered=[Recovered(name="axis dropped", value=lost)],
-            cause="both halves of the channels follow one coordinate",
-            evidence=[Evidence(name=f"largest change along {lost}", expected=1.0, seen=min(axis_of))],
-        )
+    if _dropped(notes, table.reshape(HEIGHT, WIDTH, -1), ("rows", "columns"), loose):
         return
+    for name, positions in forms:
+        if _permuted(table, sinusoidal_table(encoding.replace(prefix=0), positions), loose):
+            notes.found(
+                "convention",
+                ("layout",),
+                f"the channels are those wanted in another order ({name})",
+                evidence=[Evidence(name="channel 1 of cell 1", seen=float(table[1, 1]))],
+                cause="a fixed permutation of the channels",
+                recovered=[Recovered(name="axes", value=name)],
+            )
+            return
     right = sinusoidal_table(encoding.replace(prefix=0), cells)
     k, c = np.unravel_index(int(np.abs(table - right).argmax()), table.shape)
     notes.found(
@@ -72,6 +80,79 @@ def examine_grid(notes: Gathered, box: Rows, encoding: Sinusoidal) -> None:
         evidence=[Evidence(name=f"channel {c} of cell {k}", expected=float(right[k, c]), seen=float(table[k, c]))],
         first=FirstWrong(position=float(k), pair=int(c), of="channel"),
     )
+
+
+def examine_axes(notes: Gathered, box: Rows, encoding: Sinusoidal) -> None:
+    """A grid of three axes or more, of different sizes: the axes in every order, and an axis that is dropped."""
+    axes = len(encoding.axes.pairs)  # type: ignore[union-attr]
+    sizes = SIZES[:axes]
+    table = box.calls["grid"](*sizes)
+    notes.ran("a grid with different sizes along its axes")
+    cells, loose = grid_positions(sizes), 1e-4 + 4 * box.rounding
+    if table.shape != (len(cells), encoding.dim):
+        notes.found(
+            "defect",
+            ("width", "axis-order"),
+            f"a grid of {' x '.join(map(str, sizes))} gives {table.shape} in place of {(len(cells), encoding.dim)}",
+            evidence=[Evidence(name="rows", expected=len(cells), seen=len(table))],
+        )
+        return
+    for axes_in_order in permutations(range(axes)):
+        for order in dict.fromkeys((encoding.order, "interleaved", "interleaved_cos_first", "sin|cos", "cos|sin")):
+            right = sinusoidal_table(encoding.replace(order=order, prefix=0), cells[:, list(axes_in_order)])
+            if np.abs(table - right).max() <= loose:
+                named = " ".join(str(a) for a in axes_in_order)
+                _say(notes, "rows first", order, encoding, table, cells)
+                if list(axes_in_order) != sorted(axes_in_order):
+                    notes.found(
+                        "convention",
+                        ("axis-order",),
+                        f"the parts of the channels are those of the axes {named}",
+                        evidence=[Evidence(name="channel 0 of cell 1", seen=float(table[1, 0]))],
+                        cause="the axes come in another order: names differ, numbers are consistent",
+                        recovered=[Recovered(name="axes", value=named, expected=" ".join(map(str, range(axes))))],
+                        like="axis-naming",
+                    )
+                return
+    if _dropped(notes, table.reshape(*sizes, -1), tuple(f"axis {a}" for a in range(axes)), loose):
+        return
+    right = sinusoidal_table(encoding.replace(prefix=0), cells)
+    k, c = np.unravel_index(int(np.abs(table - right).argmax()), table.shape)
+    notes.found(
+        "defect",
+        ("axis-order", "exponent"),
+        "the table of the grid follows no order of axes",
+        evidence=[Evidence(name=f"channel {c} of cell {k}", expected=float(right[k, c]), seen=float(table[k, c]))],
+        first=FirstWrong(position=float(k), pair=int(c), of="channel"),
+    )
+
+
+def _dropped(notes: Gathered, table: Array, names: tuple[str, ...], loose: float) -> bool:
+    """Say which axis the encoding does not depend on, if there is one."""
+    change = [float(np.ptp(table, axis=a).max()) for a in range(len(names))]
+    least = int(np.argmin(change))
+    if change[least] >= loose:
+        return False
+    notes.found(
+        "defect",
+        ("axis-order",),
+        f"the encoding is the same along {names[least]}: an axis is dropped",
+        recovered=[Recovered(name="axis dropped", value=names[least])],
+        cause="all channels follow the other coordinates",
+        evidence=[Evidence(name=f"largest change along {names[least]}", expected=1.0, seen=change[least])],
+    )
+    return True
+
+
+def _permuted(table: Array, right: Array, loose: float) -> bool:
+    """Whether the columns of one table are those of another in some order, each once."""
+    left = list(range(right.shape[1]))
+    for column in table.T:
+        gaps = np.abs(right[:, left] - column[:, None]).max(axis=0)
+        if gaps.min() > loose:
+            return False
+        left.pop(int(gaps.argmin()))
+    return True
 
 
 def _say(notes: Gathered, name: str, order: str, encoding: Sinusoidal, table: Array, cells: Array) -> None:

@@ -57,7 +57,13 @@ def check_linear(notes: Gathered, box: Turning, found: Blocks) -> None:
         )
 
 
-def tangled(notes: Gathered, found: Blocks, encoding: Rotary) -> bool:
+def tangled(notes: Gathered, found: Blocks, encoding: Rotary) -> Array | None:
+    """Say what is no rotation of pairs: channels that mix, or the two of a pair turned by different angles.
+
+    Returns:
+        None if every pair turns as one; else ``(head_dim,)`` the wanted frequency of each channel as the subject lays
+        them out, empty if that is not known.
+    """
     if found.tangled:
         group = found.tangled[0]
         notes.found(
@@ -69,19 +75,19 @@ def tangled(notes: Gathered, found: Blocks, encoding: Rotary) -> bool:
             cause="the halves are read in one pairing and written back in another",
         )
     if not len(found.pairs):
-        return False
+        return None
     block = block_of(found.matrices, found.pairs)[1:]
     top, bottom = np.arctan2(-block[..., 0, 1], block[..., 0, 0]), np.arctan2(block[..., 1, 0], block[..., 1, 1])
     apart = np.abs(wrap(top - bottom)).max(axis=0)
     wrong = np.flatnonzero(apart > 1e-3)
     lengths = np.abs(np.hypot(block[..., 0, 0], block[..., 0, 1]) - np.hypot(block[..., 1, 0], block[..., 1, 1])).max()
     if not len(wrong) and lengths < 1e-2:
-        return False
+        return None
     at = found.positions[1]
     i = int(wrong[0]) if len(wrong) else 0
     channel = np.zeros(found.head_dim)
     channel[found.pairs[:, 0]], channel[found.pairs[:, 1]] = top[0] / at, bottom[0] / at
-    cause, kinds, recovered = _expansion(channel, found, encoding)
+    cause, kinds, recovered, spread = _expansion(channel, found, encoding)
     notes.found(
         "defect",
         kinds,
@@ -107,10 +113,12 @@ def tangled(notes: Gathered, found: Blocks, encoding: Rotary) -> bool:
             "model trained this way must keep it and be labelled."
         ),
     )
-    return True
+    return spread
 
 
-def _expansion(channel: Array, found: Blocks, encoding: Rotary) -> tuple[str | None, tuple[str, ...], list[Recovered]]:
+def _expansion(
+    channel: Array, found: Blocks, encoding: Rotary
+) -> tuple[str | None, tuple[str, ...], list[Recovered], Array]:
     """Whether the channels' angles are the frequencies tiled for the other pairing."""
     theta = Wanted(encoding).theta()
     d = min(2 * len(theta), found.head_dim)
@@ -126,9 +134,9 @@ def _expansion(channel: Array, found: Blocks, encoding: Rotary) -> tuple[str | N
             "the angles are laid out (a, a, b, b) for neighbours, the rotate step pairs (i, i + d/2)",
         ),
     ):
-        if np.abs(np.abs(channel[:d]) - spread[:d]).max() < 1e-3:
-            return words, ("layout",), [Recovered(name="angles laid out for", value=name)]
-    return None, ("layout", "exponent"), []
+        if (np.abs(np.abs(channel[:d]) - spread[:d]) < 1e-3 + 2.0**-8 * spread[:d]).all():
+            return words, ("layout",), [Recovered(name="angles laid out for", value=name)], spread
+    return None, ("layout", "exponent"), [], np.empty(0)
 
 
 def check_order(notes: Gathered, box: Turning, found: Blocks) -> None:

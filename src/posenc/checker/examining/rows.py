@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from posenc.checker.boxes import Array, Rows
-from posenc.checker.examining.along import check_along, check_start
+from posenc.checker.examining.along import check_along
 from posenc.checker.examining.cosines import floor_of, spread
+from posenc.checker.examining.first_row import check_start
 from posenc.checker.examining.half_precision import rounding_explains
 from posenc.checker.examining.spectra import check_frequencies
 from posenc.checker.examining.turning import fit_like
@@ -36,7 +37,7 @@ def examine_rows(notes: Gathered, box: Rows, encoding: Sinusoidal, served: int |
         )
         return
     if encoding.axes is not None:
-        if "grid" in box.calls and len(getattr(encoding.axes, "pairs", ())) == 2:
+        if "grid" in box.calls and len(getattr(encoding.axes, "pairs", ())) > 1:
             from posenc.checker.examining.grids import examine_grid
 
             examine_grid(notes, box, encoding)
@@ -64,6 +65,7 @@ def examine_rows(notes: Gathered, box: Rows, encoding: Sinusoidal, served: int |
             evidence=[Evidence(name="distinct rows", expected=len(at), seen=1)],
             first=FirstWrong(position=1.0),
             cause="a table of one row is broadcast over the tokens, or positions are ignored",
+            recovered=[Recovered(name="distinct rows", value=1, expected=len(at))],
             like="table-too",
         )
         return

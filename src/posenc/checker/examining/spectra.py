@@ -14,6 +14,7 @@ from posenc.checker.matching.explaining import Comparison, compare
 from posenc.checker.matching.explanation import Explanation, deviation
 from posenc.checker.matching.gains import gain_readings
 from posenc.checker.matching.spectrum import Wanted
+from posenc.checker.recovery.angles import Waves
 from posenc.records.finding import Evidence, FirstWrong, Recovered
 from posenc.spec import Rotary
 
@@ -146,33 +147,23 @@ def _evidence(i: int, theta: Array, plain: Array, of: str) -> Evidence:
     )
 
 
-def check_gain(
-    notes: Gathered,
-    gain: Array,
-    growth: Array,
-    wanted: Wanted,
-    tolerance: float,
-    pairs: Sequence[int],
-    at_least: int = 1,
-) -> None:
+def check_gain(notes: Gathered, waves: Waves, wanted: Wanted, tolerance: float, pairs: Sequence[int]) -> None:
     """Compare gains (and xPos' growth) with the wanted ones.
 
     Args:
         notes: where findings go.
-        gain: ``(pairs,)`` at position 0.
-        growth: ``(pairs,)`` log-gain per position.
+        waves: their ``gain`` and ``growth``; what rounding left uneven in them is allowed for.
         wanted: the wanted ones.
         tolerance: relative.
         pairs: indices of the pairs, for the evidence.
-        at_least: pairs needed to speak of all of them.
     """
-    del at_least
     notes.ran("gain")
     f = wanted.frequencies()
-    right = f.gain
-    grows = np.abs(growth).max(initial=0.0) > 4 * tolerance / 256 + 1e-7
-    if grows or np.abs(f.growth).any():
-        _check_growth(notes, gain, growth, f, tolerance)
+    right, gain, growth = f.gain, waves.gain, waves.growth
+    tolerance += 2 * float(waves.unevenness.max(initial=0.0))
+    unsure = 4 * tolerance / 256 + 8 * waves.growth_error
+    if (np.abs(growth) > unsure + 1e-7).any() or np.abs(f.growth).any():
+        _check_growth(notes, gain, growth, f, unsure)
         return
     if not len(gain):
         return
@@ -211,14 +202,14 @@ def check_gain(
     notes.recover("attention factor", middle, right)
 
 
-def _check_growth(notes: Gathered, gain: Array, growth: Array, f: Any, tolerance: float) -> None:
+def _check_growth(notes: Gathered, gain: Array, growth: Array, f: Any, unsure: Array) -> None:
     right = f.growth
     gap = np.abs(growth - right)
     scale = max(float(np.abs(right).max()), float(np.abs(growth).max()), 1e-300)
     notes.measure(
         "largest growth per position", float(np.abs(growth).max()), f"wanted {float(np.abs(right).max()):.6g}"
     )
-    if gap.max() <= 0.02 * scale + 4 * tolerance / 256:
+    if (gap <= 0.02 * scale + unsure).all():
         with np.errstate(all="ignore"):
             centres = -np.log(gain / f.gain)[np.abs(right) > 0.2 * scale] / right[np.abs(right) > 0.2 * scale]
         if len(centres) and np.ptp(centres) < 0.05 * abs(np.median(centres)) + 1 and abs(np.median(centres)) > 0.5:
@@ -241,7 +232,7 @@ def _check_growth(notes: Gathered, gain: Array, growth: Array, f: Any, tolerance
         live = np.abs(right) > 0.2 * scale
         ratio = float(np.median(growth[live] / right[live])) if live.any() else math.nan
         cause = f"the growth is {ratio:.4g} times the wanted one (scale base {1 / ratio:.4g} times)" if ratio else None  # type: ignore[assignment]
-    i = int(gap.argmax())
+    i = int((gap - unsure).argmax())
     notes.found(
         "defect",
         ("scaling-parameters", "attention-factor"),

@@ -8,14 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posenc.checker.boxes import Array, Turning
-from posenc.checker.examining.along import check_along, check_start
+from posenc.checker.examining.along import check_along
+from posenc.checker.examining.first_row import check_start
 from posenc.checker.examining.half_precision import rounding_explains
 from posenc.checker.examining.layout import Layout, check_layout, layout_of
 from posenc.checker.examining.matrices import check_linear, check_order, in_order, not_finite, tangled
 from posenc.checker.examining.spectra import SAFE, check_frequencies, check_gain
 from posenc.checker.gathering import Gathered
 from posenc.checker.matching.spectrum import Wanted
-from posenc.checker.recovery.angles import FIT_TO, LADDER, Waves, fit_waves, ladder, waves_of, wrap
+from posenc.checker.recovery.angles import FIT_TO, LADDER, Waves, fit_waves, ladder, waves_of, waves_of_channels, wrap
 from posenc.checker.recovery.rotation import Blocks, blocks
 from posenc.errors import PosencError
 from posenc.formulas.rotation import pairs_of
@@ -32,8 +33,10 @@ def examine_turning(notes: Gathered, box: Turning, encoding: Rotary, served: int
     layout = layout_of(found.pairs, found.head_dim)
     notes.measure("pairs that turn", len(found.pairs), layout.words)
     check_linear(notes, box, found)
-    if tangled(notes, found, encoding):
-        return  # angles of what is no rotation say nothing more
+    spread = tangled(notes, found, encoding)
+    if spread is not None:  # pairs say nothing more; their channels may
+        _channels(notes, box, found, spread, served)
+        return
     check_order(notes, box, found)
     box = in_order(box, found)
     encoding, pairs = check_layout(notes, box, found, layout, encoding)
@@ -45,6 +48,15 @@ def examine_turning(notes: Gathered, box: Turning, encoding: Rotary, served: int
     _keys(notes, box, found, pairs, waves)
     if theta is not None:
         _far(notes, box, pairs, waves, theta, wanted, indices, served)
+
+
+def _channels(notes: Gathered, box: Turning, found: Blocks, spread: Array, served: int | None) -> None:
+    """Gains aside, each channel's own angle along positions, if its frequency is known."""
+    channels = found.pairs.T.reshape(-1)
+    if not len(spread) or channels.max() >= len(spread):
+        return
+    waves = waves_of_channels(box, found.pairs, ladder(box, None if served is None else max(served - 1, 300)))
+    check_along(notes, waves, spread[channels], box.rounding, box.dtype)
 
 
 def _indices(pairs: NDArray[np.int64], encoding: Rotary) -> NDArray[np.int64]:
@@ -106,7 +118,7 @@ def _short(
     inside = bool((indices < len(right)).all())
     low = inside and rounding_explains(waves, right[indices], box.rounding)
     compared = check_frequencies(notes, theta, wanted, tolerance, floor=smallest, dtype=box.dtype, rounded=low)
-    check_gain(notes, waves.gain, waves.growth, wanted, 8 * box.rounding + 1e-6, indices.tolist())
+    check_gain(notes, waves, wanted, 8 * box.rounding + 1e-6, indices.tolist())
     check_start(notes, waves, box.rounding, relative=True)
     exact = waves.theta
     if inside and (compared.same or low):  # the wanted numbers are better than those fitted through rounding

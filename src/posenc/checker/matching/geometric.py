@@ -74,7 +74,11 @@ def readings(
 
     if near(2 * wanted):
         found.append(
-            ("doubled", f"the exponent counts the index twice, or the base is {base * base:g}, the square of {base:g}")
+            (
+                "doubled",
+                f"the exponent counts the index twice, or the base is {base * base:g}, the square of {base:g}, which "
+                "give the same numbers: made with another base, only the first gives that base's square",
+            )
         )
     if near(wanted / 2):
         found.append(

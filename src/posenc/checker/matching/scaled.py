@@ -164,6 +164,20 @@ def _variants(
         )
         inverse = {n: tuple(1 / v for v in settings[n]) for n in ("short_factor", "long_factor")}
         yield also("inverse", "frequencies are multiplied by the factors, not divided", inverse)
+    if kind in ("ntk", "dynamic") and wanted.dim > 2:
+        times = float(settings["factor"]) ** (wanted.dim / (wanted.dim - 2))
+        plain = _predict(wanted, (*wanted.chain[:i], *wanted.chain[i + 1 :]))
+        predicted = np.full(wanted.pairs, math.inf) if plain is None else plain.fused / times
+        yield Explanation(
+            key="divided",
+            kinds=("scaling-parameters",),
+            cause=f"the factor of the base, s^(d/(d-2)) = {times:.6g}, divides every frequency: "
+            "the first one is to stay as it is",
+            residual=float(deviation(theta, predicted, floor).max()),
+            recovered=(Recovered(name="every frequency divided by", value=times, expected=1.0),),
+            theta=predicted,
+            gain=1.0,
+        )
     if kind == "dynamic":
         factor = float(settings["factor"])
         grown = factor * factor - factor + 1

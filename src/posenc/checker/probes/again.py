@@ -10,6 +10,7 @@ import numpy as np
 from posenc.checker.boxes import Array, Box, CosSin, Rows, Turning
 from posenc.checker.calling.bound import Bound
 from posenc.checker.calling.caller import Caller
+from posenc.checker.calling.constructing import chance
 from posenc.checker.calling.discovering import _box
 from posenc.checker.calling.library import library
 from posenc.checker.probes.registry import Probed
@@ -27,15 +28,16 @@ def is_module(value: Any) -> bool:
     return any(base.__module__.startswith("torch.nn") for base in type(value).__mro__)
 
 
-def fresh(probed: Probed) -> Any:
-    """A new subject without history.
+def fresh(probed: Probed, seed: int = 0) -> Any:
+    """A new subject without history; what it draws at random comes from the seed.
 
     Raises:
         SubjectError: it cannot be made anew.
     """
     if probed.loaded.fresh is None:
         raise SubjectError("the subject can be made anew", type(probed.value).__name__)
-    return probed.loaded.fresh()
+    with chance(seed):
+        return probed.loaded.fresh()
 
 
 def box_again(probed: Probed, value: Any, dtype: str | None = None, wrap: Callable[[Any], Any] | None = None) -> Box:

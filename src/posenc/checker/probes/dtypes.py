@@ -42,8 +42,8 @@ def reader(box: Any) -> Callable[[Any, Array], Waves]:
 def _look(notes: Gathered, p: Probed, other: Any, dtype: str, situation: str) -> bool:
     """Compare another box's angles with the first one's frequencies; findings say in which situation."""
     read = reader(p.box)
-    base = ladder(p.box, 256)
-    theta = read(p.box, base).theta
+    whole = read(p.box, ladder(p.box, 256))
+    theta = whole.theta
     at = ladder(other, REACH)
     originals = [
         s.fields()["original"] if s.kind == "as_executed" else getattr(s, "original", None)
@@ -58,8 +58,8 @@ def _look(notes: Gathered, p: Probed, other: Any, dtype: str, situation: str) ->
         seen.positions,
         seen.z,
         theta,
-        np.zeros_like(theta),
-        np.zeros_like(theta) + read(p.box, base).start,
+        whole.error,
+        np.zeros_like(theta) + whole.start,
         seen.residual,
         seen.gain,
         seen.growth,
@@ -110,7 +110,7 @@ def cast(notes: Gathered, p: Probed) -> str | None:
     """A copy after ``.bfloat16()`` and after ``.half()``."""
     if not is_module(p.value) or bound_of(p) is None or p.encoding.kind not in WAVES:
         return "the subject is no torch module, or no rotary or sinusoid is wanted"
-    if notes.has("precision", "meta-init"):
+    if notes.has("precision", "meta-init", "layout"):
         return "it fails as it is"
     for dtype, method in (("bfloat16", "bfloat16"), ("float16", "half")):
         moved = getattr(copy.deepcopy(p.value), method)()
@@ -129,7 +129,7 @@ def autocast(notes: Gathered, p: Probed) -> str | None:
     bound = bound_of(p)
     if bound is None or bound.library.name != "torch":
         return "the subject is not of torch"
-    if notes.has("precision"):
+    if notes.has("precision", "layout"):
         return "it fails without autocast"
     import torch
 
@@ -139,6 +139,7 @@ def autocast(notes: Gathered, p: Probed) -> str | None:
                 return function(*args, **kwargs)
 
         run.__signature__ = _signature(function)  # type: ignore[attr-defined]
+        run.__self__ = getattr(function, "__self__", function)  # type: ignore[attr-defined]
         return run
 
     with contextlib.suppress(PosencError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,7 @@ def devices(notes: Gathered, p: Probed) -> str | None:
             f"the table ({', '.join(still[:3])}) is a plain attribute: it stays behind when the module moves",
             evidence=[Evidence(name="device of the table after .to('meta')", expected="meta", seen="cpu")],
             cause="the tensor was assigned to an attribute in place of register_buffer",
+            recovered=[Recovered(name="held as", value="plain attribute", expected="buffer")],
             like="buffer",
             remedy="register_buffer(name, table, persistent=False).",
         )
@@ -113,6 +115,7 @@ def optimised(notes: Gathered, p: Probed) -> str | None:
             f"a trainable tensor ({', '.join(loose[:3])}) is not registered: no optimiser will see it",
             evidence=[Evidence(name="tensors that want a gradient and are no parameters", expected=0, seen=len(loose))],
             cause="a tensor with requires_grad was assigned in place of a Parameter",
+            recovered=[Recovered(name="unregistered", value=", ".join(loose[:3]), expected="none")],
             remedy="Wrap it in torch.nn.Parameter.",
         )
     trained = getattr(p.encoding, "learned", False) or p.encoding.kind == "learned"
@@ -137,7 +140,10 @@ def optimised(notes: Gathered, p: Probed) -> str | None:
             "a step of weight decay changes the encoding",
             evidence=[Evidence(name="largest change of the result", expected=0.0, seen=gap)],
             cause="the table is a Parameter with requires_grad",
-            recovered=[Recovered(name="trainable numbers", value=sum(v.numel() for _, v in parameters), expected=0)],
+            recovered=[
+                Recovered(name="held as", value="trainable Parameter", expected="buffer"),
+                Recovered(name="trainable numbers", value=sum(v.numel() for _, v in parameters), expected=0),
+            ],
             like="buffer",
         )
         return None
@@ -156,6 +162,7 @@ def optimised(notes: Gathered, p: Probed) -> str | None:
                 Evidence(name="numbers counted as parameters", expected=0, seen=sum(v.numel() for _, v in parameters))
             ],
             cause="requires_grad=False in place of a buffer",
+            recovered=[Recovered(name="held as", value="frozen Parameter", expected="buffer")],
             like="buffer",
         )
     return None
@@ -166,7 +173,9 @@ def state_dict(notes: Gathered, p: Probed) -> str | None:
     """Saved after a long call, loaded strictly into a fresh subject, which then answers alike."""
     if not is_module(p.value) or bound_of(p) is None:
         return "the subject is no torch module"
-    used, new = fresh(p), fresh(p)
+    if any(base.__module__.startswith("keras") for base in type(p.value).__mro__):
+        return "Keras saves the weights of a layer itself, once it is built"
+    used, new = fresh(p), fresh(p, seed=1)
     box = box_again(p, used)
     top = min(3001, box.largest if box.largest is not None else 3001)  # type: ignore[union-attr]
     asked(box, np.append(AT, float(top)))
@@ -256,7 +265,9 @@ def copies(notes: Gathered, p: Probed) -> str | None:
     if not is_module(p.value) or bound_of(p) is None:
         return "the subject is no torch module"
     try:
-        other = copy.deepcopy(p.value)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            other = copy.deepcopy(p.value)
     except Exception as error:
         notes.found(
             "harmless",

@@ -7,7 +7,19 @@ from typing import Any
 
 from posenc.checker.boxes import Box
 from posenc.checker.gathering import Gathered
-from posenc.checker.probes import dtypes, exporting, history, lengths, modules, shapes, splits  # noqa: F401 - each registers
+from posenc.checker.probes import (  # noqa: F401 - each registers
+    cached_keys,
+    compiling,
+    dtypes,
+    exporting,
+    history,
+    lengths,
+    modules,
+    neighbours,
+    padding,
+    shapes,
+    splits,
+)
 from posenc.checker.probes.registry import PROBES, Probe, Probed
 from posenc.errors import PosencError
 
@@ -23,7 +35,19 @@ def run_probes(
         _guarded(notes, probe.name, lambda probe=probe: probe.run(notes, probed))  # type: ignore[misc]
 
 
-ORDER = ("dtypes", "history", "splits", "lengths", "modules", "shapes", "exporting")
+ORDER = (
+    "dtypes",
+    "history",
+    "splits",
+    "cached_keys",
+    "padding",
+    "lengths",
+    "modules",
+    "shapes",
+    "exporting",
+    "compiling",
+    "neighbours",
+)
 """Modules of probes, those whose findings explain others first."""
 
 

@@ -98,12 +98,33 @@ def single_rows(notes: Gathered, p: Probed) -> str | None:
         except PosencError as error:
             return f"a single position is refused: {str(error)[:100]}"
     gap = apart(np.stack(single), whole)
-    if gap > 8 * p.box.rounding + 1e-5:
+    if gap <= 8 * p.box.rounding + 1e-5:
+        return None
+    if getattr(p.encoding, "xpos_scale_base", None) and _same_angles(np.stack(single), whole, p.box.rounding):
         notes.found(
-            "defect",
-            ("offset-cache", "state-leak"),
-            "single positions give another result than one call over all of them",
-            evidence=[Evidence(name="largest difference", expected=0.0, seen=gap)],
+            "convention",
+            ("offset-cache",),
+            "the centre of xPos follows the call: single positions are scaled otherwise than all of them",
+            evidence=[
+                Evidence(name="largest difference", expected=0.0, seen=gap, where=f"positions 0 to {int(at[-1])}")
+            ],
+            cause="the scale counts from half of the last position: right where every call turns all keys anew",
+            remedy="Cache keys before they are turned, or fix the centre.",
             like="cache-key",
         )
+        return None
+    notes.found(
+        "defect",
+        ("offset-cache", "state-leak"),
+        "single positions give another result than one call over all of them",
+        evidence=[Evidence(name="largest difference", expected=0.0, seen=gap)],
+        like="cache-key",
+    )
     return None
+
+
+def _same_angles(single: np.ndarray, whole: np.ndarray, rounding: float) -> bool:
+    """Whether two arrays ``[cos | sin]`` differ in their lengths alone."""
+    a, b = (np.split(each, 2, axis=1) for each in (single, whole))
+    size = np.hypot(*a) * np.hypot(*b)
+    return bool((np.abs(a[0] * b[1] - a[1] * b[0]) <= (8 * rounding + 1e-5) * size).all())

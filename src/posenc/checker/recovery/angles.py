@@ -80,6 +80,27 @@ class Waves:
     def pairs(self) -> int:
         return len(self.theta)
 
+    @property
+    def unevenness(self) -> Array:
+        """``(pairs,)`` root mean square of the log-gains beside their fit: what rounded cosines and sines leave."""
+        near = self.before(max(FIT_TO, np.sort(self.positions)[:9][-1]))
+        p = self.positions[near]
+        size = np.log(np.maximum(np.abs(self.z[near]), 1e-300))
+        left = size - np.log(np.maximum(self.gain, 1e-300)) - np.outer(p, self.growth)
+        return np.asarray(np.sqrt((left**2).sum(0) / max(len(p) - 2, 1)))
+
+    @property
+    def growth_error(self) -> Array:
+        """``(pairs,)`` standard error of ``growth``.
+
+        If a pair's gains are more uneven than float32 leaves them, all were rounded to fewer bits, and slow cosines
+        round alike for a long way: then an eighth of bfloat16's unit over the whole range is no growth.
+        """
+        p = self.positions[self.before(max(FIT_TO, np.sort(self.positions)[:9][-1]))]
+        uneven = self.unevenness
+        rounded = 2.0**-11 / max(float(np.ptp(p)), 1.0) if uneven.max(initial=0.0) > 2.0**-14 else 0.0
+        return np.asarray(rounded + uneven / np.sqrt(max(float(((p - p.mean()) ** 2).sum()), 1e-300)))
+
     def before(self, position: float) -> NDArray[np.bool_]:
         """Which of the positions lie at or before this one."""
         return np.asarray(self.positions <= position)
@@ -94,15 +115,28 @@ def ladder(box: Any, reach: int | None = None) -> Array:
 
 def waves_of(box: Turning, pairs: NDArray[np.int64], positions: Array, turn: Any = None) -> Waves:
     """Turn two sum vectors at many positions and read every pair's block from them."""
-    turn = turn or box.turn
+    angle, gain, rest = turned(_blocks_at(box, pairs, positions, turn or box.turn))
+    return fit_waves(positions, gain * np.exp(1j * angle), rest)
+
+
+def waves_of_channels(box: Turning, pairs: NDArray[np.int64], positions: Array) -> Waves:
+    """Each channel by itself, where the two of a pair turn by different angles: first channels, then second.
+
+    A first channel is ``a cos - b sin``, a second ``b cos + a sin``, each with an angle of its own.
+    """
+    block = _blocks_at(box, pairs, positions, box.turn)
+    first, second = block[..., 0, 0] - 1j * block[..., 0, 1], block[..., 1, 1] + 1j * block[..., 1, 0]
+    return fit_waves(positions, np.concatenate([first, second], axis=1))
+
+
+def _blocks_at(box: Turning, pairs: NDArray[np.int64], positions: Array, turn: Any) -> Array:
+    """``(positions, pairs, 2, 2)``: what each pair becomes, from two sums of channels."""
     both = np.zeros((2, 1, box.head_dim))
     both[0, 0, pairs[:, 0]] = 1.0
     both[1, 0, pairs[:, 1]] = 1.0
     out = turn(np.repeat(both, len(positions), axis=1), positions)
     a, b = pairs[:, 0], pairs[:, 1]
-    block = np.stack([np.stack([out[0][:, a], out[1][:, a]], -1), np.stack([out[0][:, b], out[1][:, b]], -1)], -2)
-    angle, gain, rest = turned(block)
-    return fit_waves(positions, gain * np.exp(1j * angle), rest)
+    return np.stack([np.stack([out[0][:, a], out[1][:, a]], -1), np.stack([out[0][:, b], out[1][:, b]], -1)], -2)
 
 
 def fit_waves(positions: Array, z: NDArray[np.complex128], rest: Array | None = None) -> Waves:
@@ -142,12 +176,10 @@ def fit_waves(positions: Array, z: NDArray[np.complex128], rest: Array | None = 
     else:
         start = first - theta * q[0]
     start = wrap(start)
-    near_zero = np.abs(start) < 1e-2
-    if (
-        near_zero.all()
-        and q[0] == 0
-        and np.abs(start).max() < 8 * np.abs(wrap(phi - start - np.outer(q, theta))).max() + 1e-6
-    ):
+    left = wrap(phi - start - np.outer(q, theta))
+    noise = np.maximum(1e-2, 4 * np.sqrt((left**2).mean(0)))  # rounded angles let the fit miss a start of zero
+    seen_at_zero = q[0] == 0 and (np.abs(first) < 1e-2).all() and (np.abs(start) < noise).all()
+    if seen_at_zero and np.abs(start).max() < 8 * np.abs(left).max() + 1e-6:
         theta, start = theta_through_zero(q, unwrapped), np.zeros_like(start)
     residual = wrap(np.angle(z) - start - np.outer(positions, theta))
     inside = residual[positions <= q[-1]]

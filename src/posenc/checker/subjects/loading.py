@@ -23,7 +23,8 @@ class Subject:
 
     Args:
         name: what the user called it.
-        kind: ``code`` (a callable or class), ``arrays`` (by name), ``model`` (a type, a folder, a module in it).
+        kind: ``code`` (a callable or class), ``several`` (those of a file, by name), ``arrays`` (by name), ``model`` (a
+            type, a folder, a module in it).
         value: the object, or the arrays by name.
         fresh: makes a new one without history, where that can be done.
         source: where it came from.
@@ -149,7 +150,10 @@ def _code(text: str) -> Subject:
                 raise SubjectError(f"{module} has {name}", public)
             value = getattr(value, part)
     else:
-        value = _only(loaded, module)
+        own = _own(loaded, module)
+        if len(own) > 1:
+            return Subject(text, "several", own, source=getattr(loaded, "__file__", None))
+        (value,) = own.values()
     found = from_object(value)
     found.name, found.source = text, getattr(loaded, "__file__", None)
     if name == "" and hasattr(value, "__name__"):
@@ -157,26 +161,23 @@ def _code(text: str) -> Subject:
     return found
 
 
-def _only(module: types.ModuleType, name: str) -> Any:
-    """The one public function or class that a file defines.
+def _own(module: types.ModuleType, name: str) -> dict[str, Any]:
+    """The public functions and classes that a file defines; one named ``subject`` is the one.
 
     Raises:
-        SubjectError: there are none or several.
+        SubjectError: there are none.
     """
-    own = [
-        v
-        for k, v in vars(module).items()
-        if not k.startswith("_") and callable(v) and getattr(v, "__module__", None) == module.__name__
-    ]
-    if len(own) == 1:
-        return own[0]
     listed = vars(module).get("subject")
     if listed is not None:
-        return listed
-    raise SubjectError(
-        f"{name} defines one public function or class, or the one to examine is named as {name}:NAME",
-        [getattr(v, "__name__", "?") for v in own][:8],
-    )
+        return {"subject": listed}
+    own = {
+        k: v
+        for k, v in vars(module).items()
+        if not k.startswith("_") and callable(v) and getattr(v, "__module__", None) == module.__name__
+    }
+    if not own:
+        raise SubjectError(f"{name} defines a public function or class", [])
+    return own
 
 
 def _imported(module: str) -> types.ModuleType:

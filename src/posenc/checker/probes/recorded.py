@@ -1,0 +1,120 @@
+"""Calls of a subject, kept with their arguments, so that another form of it can be given the very same ones."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import io
+import logging
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from posenc.checker.calling.caller import parts
+from posenc.checker.probes.again import asked, bound_of, box_again, fresh
+from posenc.checker.probes.registry import Probed
+from posenc.errors import PosencError
+
+FIRST = 3
+"""The first position asked for where positions can be chosen: a graph that counts from 0 shows."""
+
+
+@dataclass
+class Call:
+    """The arguments of one call.
+
+    Args:
+        args: by position.
+        named: by name.
+    """
+
+    args: tuple[Any, ...]
+    named: dict[str, Any]
+
+    def on(self, function: Callable[..., Any]) -> list[np.ndarray]:
+        """The arrays that a function answers, with copies of the arguments and without gradients."""
+        import torch
+
+        args, named = copy.deepcopy((self.args, self.named))
+        with torch.no_grad():
+            return parts(function(*args, **named))
+
+
+@dataclass
+class _Recording:
+    function: Callable[..., Any]
+    calls: list[Call] = field(default_factory=list)
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        self.calls.append(Call(*copy.deepcopy((args, named))))
+        return self.function(*args, **named)
+
+
+def made(p: Probed) -> Any:
+    """A fresh subject, or the subject itself where none can be made."""
+    try:
+        return fresh(p)
+    except PosencError:
+        return p.value
+
+
+def called(p: Probed, value: Any) -> Callable[..., Any]:
+    """What is called of another object of the subject's kind: itself, or the method that was found."""
+    bound = bound_of(p)
+    old = None if bound is None else bound.caller.function
+    owner = getattr(old, "__self__", None)
+    method = owner is not None and type(owner) is type(value) and old.__name__ != "__call__"  # type: ignore[union-attr]
+    function: Callable[..., Any] = getattr(value, old.__name__) if method else value  # type: ignore[union-attr]
+    return function
+
+
+def recorded(p: Probed, lengths: Sequence[int]) -> list[Call]:
+    """One call for each length, as the box makes it.
+
+    Raises:
+        PosencError: the subject cannot be asked.
+    """
+    value = made(p)
+    function = called(p, value)
+    kept = _Recording(function)
+
+    def run(*args: Any, **named: Any) -> Any:
+        return kept(*args, **named)
+
+    run.__self__ = getattr(function, "__self__", function)  # type: ignore[attr-defined]
+    box = box_again(p, value, wrap=lambda _: run)
+    first = FIRST if getattr(p.box, "free", False) else 0
+    found = []
+    for tokens in lengths:
+        asked(box, np.arange(float(first), float(first + tokens)))
+        found.append(kept.calls[-1])
+    return found
+
+
+@contextlib.contextmanager
+def unheard() -> Iterator[None]:
+    """Nothing printed, warned or logged: torch logs whole tracebacks of what it cannot capture."""
+    before = logging.root.manager.disable
+    out = io.StringIO()
+    logging.disable(logging.CRITICAL)
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
+
+
+def tokens_fit(p: Probed, lengths: Sequence[int]) -> bool:
+    """Whether a table has rows for the longest of these lengths."""
+    return p.box.largest is None or p.box.largest >= FIRST + max(lengths)
+
+
+def farthest_apart(a: list[np.ndarray], b: list[np.ndarray]) -> float:
+    """The largest difference between two answers; infinity where they differ in number or shape."""
+    from posenc.checker.probes.again import apart
+
+    return max((apart(x, y) for x, y in zip(a, b, strict=True)), default=0.0) if len(a) == len(b) else float("inf")

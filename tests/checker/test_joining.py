@@ -1,0 +1,139 @@
+"""Files as people write them: one piece makes cosines and sines, another applies them."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from posenc.checker.checking import check
+
+PRECOMPUTED = """
+    import torch
+
+    def precompute(dim, end, theta=10000.0):
+        freqs = theta ** (-torch.arange(0, dim, 2)[: dim // 2].float() / dim)
+        angles = torch.outer(torch.arange(end).float(), freqs)
+        return torch.polar(torch.ones_like(angles), angles)
+
+    def broadcast(waves, x):
+        return waves.view(1, x.shape[1], 1, x.shape[-1])
+
+    def apply(xq, xk, freqs_cis):
+        q, k = (torch.view_as_complex(x.float().reshape(*x.shape[:-1], -1, 2)) for x in (xq, xk))
+        waves = broadcast(freqs_cis, q)
+        return tuple(torch.view_as_real(x * waves).flatten(3).type_as(xq) for x in (q, k))
+"""
+
+CACHED = """
+    import torch
+    from torch import nn
+
+    class Cached(nn.Module):
+        def __init__(self, dim, max_position_embeddings=211, base=10000):
+            super().__init__()
+            self.register_buffer("inv_freq", 1.0 / base ** (torch.arange(0, dim, 2).float() / dim))
+            self.grow(max_position_embeddings)
+
+        def grow(self, n):
+            self.rows = n
+            angles = torch.outer(torch.arange(n).float(), self.inv_freq)
+            angles = torch.cat((angles, angles), -1)
+            self.register_buffer("cos", angles.cos(), persistent=False)
+            self.register_buffer("sin", angles.sin(), persistent=False)
+
+        def forward(self, x, seq_len=None):
+            if seq_len > self.rows:
+                self.grow(seq_len)
+            return self.cos[:seq_len].to(x.dtype), self.sin[:seq_len].to(x.dtype)
+
+    def rotate_half(x):
+        a, b = x.chunk(2, -1)
+        return torch.cat((-b, a), -1)
+
+    def turn(q, k, cos, sin, position_ids):
+        cos, sin = (v[position_ids].unsqueeze(1) for v in (cos, sin))
+        return q * cos + rotate_half(q) * sin, k * cos + rotate_half(k) * sin
+"""
+
+WITH_HELPER = """
+    import torch
+
+    def rotate_half(x):
+        a, b = x.chunk(2, -1)
+        return torch.cat((-b, a), -1)
+
+    class Turns(torch.nn.Module):
+        def __init__(self, dim, base=10000):
+            super().__init__()
+            self.register_buffer("inv_freq", 1.0 / base ** (torch.arange(0, dim, 2).float() / dim))
+
+        def forward(self, x, positions):
+            angles = torch.outer(positions.float(), self.inv_freq).repeat(1, 2)
+            return x * angles.cos() + rotate_half(x) * angles.sin()
+"""
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(text, *changes):
+        for old, new in changes:
+            assert old in text
+            text = text.replace(old, new)
+        path = tmp_path / "positions.py"
+        path.write_text(textwrap.dedent(text))
+        return str(path)
+
+    return write
+
+
+def defects(report):
+    return [f for f in report.findings if f.verdict == "defect"]
+
+
+def test_complex_waves_and_their_application_are_one_subject(written):
+    report = check(written(PRECOMPUTED), "rotary(22, interleaved=True)")
+    assert report.acquitted, report.could_not_run or report.findings
+    assert "examined apply with what precompute makes" in report.assumed
+
+
+def test_a_fault_of_the_maker_is_named(written):
+    twice = "theta ** (-torch.arange(0, dim, 2)", "theta ** (-2 * torch.arange(0, dim, 2)"
+    report = check(written(PRECOMPUTED, twice), "rotary(22, interleaved=True)")
+    (found,) = defects(report)
+    assert "exponent" in found.kinds
+
+
+def test_each_right_alone_and_wrong_together(written):
+    """The maker lays angles out (a, b, a, b); the rotation pairs neighbours."""
+    wrong = (
+        ("a, b = x.chunk(2, -1)", "a, b = x[..., ::2], x[..., 1::2]"),
+        (
+            "torch.cat((-b, a), -1)",
+            "torch.stack((-b, a), -1).flatten(-2)",
+        ),
+    )
+    right = check(written(CACHED), "rotary(22)")
+    assert right.acquitted, right.could_not_run or right.findings
+    (found,) = defects(check(written(CACHED, *wrong), "rotary(22)"))
+    assert found.kinds == ("layout",)
+    assert "(a, b, a, b)" in (found.cause or "")
+
+
+def test_identified_together(written):
+    report = check(written(CACHED, ("base=10000", "base=500000")))
+    assert report.identified[0].notation == "rotary(64, base=500000)"
+
+
+def test_a_helper_is_not_the_subject(written):
+    report = check(written(WITH_HELPER), "rotary(22)")
+    assert report.acquitted
+    assert any(text.startswith("examined Turns, the first of") for text in report.assumed)
+
+
+def test_nothing_that_can_be_called_is_said(written):
+    report = check(
+        written("def rotate_half(x):\n    return x\n\ndef other(thing, wheel):\n    return thing"), "rotary(22)"
+    )
+    assert "two that belong together" in report.could_not_run
+    assert "rotate_half" in report.could_not_run
