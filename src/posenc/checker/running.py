@@ -56,7 +56,7 @@ def check_apart(subject: str, expect: Any, timeout: float, **options: Any) -> Ch
         except subprocess.TimeoutExpired:
             problem = f"no answer within {timeout:g} s: the subject was ended"
         finally:
-            _end(child)
+            end(child)
         if answer.exists():
             try:
                 return CheckReport.model_validate_json(answer.read_text(encoding="utf-8"))
@@ -72,7 +72,7 @@ def check_apart(subject: str, expect: Any, timeout: float, **options: Any) -> Ch
     )
 
 
-def _end(child: subprocess.Popen[bytes]) -> None:
+def end(child: subprocess.Popen[bytes]) -> None:
     """End the child and whatever it started in its own session."""
     if child.poll() is None:
         try:

@@ -8,7 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
+from posenc.cli.corpus import check_all, is_pattern, put_all
 from posenc.cli.output import JSON, as_json, show, write
+from posenc.errors import SubjectError
 
 SUBJECT = typer.Argument(
     metavar="SUBJECT",
@@ -19,9 +21,17 @@ SUBJECT = typer.Argument(
 CALL = typer.Option("--call", help="Roles of the arguments in order, such as 'x, positions'; discovered otherwise.")
 LAYOUT = typer.Option("--layout", help="Letters of the dimensions of queries, such as bhtd; discovered otherwise.")
 LIBRARY = typer.Option("--library", help="numpy, torch, jax or mlx; discovered otherwise.")
-TIMEOUT = typer.Option("--timeout", help="Seconds before a subject is ended.", min=0.1, max=86000.0)
+TIMEOUT = typer.Option(
+    "--timeout", help="Seconds before a subject is ended: 120, of a pattern 60 each.", min=0.1, max=86000.0
+)
+WORKERS = typer.Option("--workers", help="Processes at a time, for a pattern.", min=1, max=64)
+RECORDS = typer.Option(
+    "--records", metavar="FILE", help="Keep finished subjects of a pattern here; another run does the rest."
+)
+OUTPUT = typer.Option("--output", "-o", metavar="FILE", help="Write the tables of a pattern as Markdown.")
 JUNIT = typer.Option("--junit", metavar="FILE", help="Write JUnit XML.")
 HTML = typer.Option("--html", metavar="FILE", help="Write a page with the evidence drawn.")
+PATIENCE = 120.0
 
 
 class FailOn(StrEnum):
@@ -41,19 +51,28 @@ def check(
     call: Annotated[str | None, CALL] = None,
     layout: Annotated[str | None, LAYOUT] = None,
     library: Annotated[str | None, LIBRARY] = None,
-    timeout: Annotated[float, TIMEOUT] = 120.0,
+    timeout: Annotated[float | None, TIMEOUT] = None,
     probes: Annotated[bool, typer.Option("--probes/--no-probes", help="History, dtypes, caches, devices too.")] = True,
     json: Annotated[bool, JSON] = False,
     junit: Annotated[Path | None, JUNIT] = None,
     html: Annotated[Path | None, HTML] = None,
+    workers: Annotated[int, WORKERS] = 2,
+    records: Annotated[Path | None, RECORDS] = None,
+    output: Annotated[Path | None, OUTPUT] = None,
 ) -> None:
     """Check an implementation, array, dump, model or config against an encoding.
 
     Without --expect it is identified. Exit code 0: nothing that fails; 1: a finding of --fail-on or graver; 2: it
-    could not be run.
+    could not be run (of a pattern: none could).
     """
+    if is_pattern(subject):
+        told = {"expect": expect, "call": call, "layout": layout, "library": library}
+        found = check_all(subject, timeout=timeout, workers=workers, records=records, probes=probes, **told)
+        raise typer.Exit(put_all(found, json=json, junit=junit, html=html, output=output, fail_on=fail_on.value))
+    if records is not None or output is not None:
+        raise SubjectError("--records and -o belong to a pattern such as 'transformers:*'", subject)
     options: dict[str, Any] = {"call": call, "layout": layout, "library": library, "probes": probes}
-    record = examined(subject, expect, timeout, options)
+    record = examined(subject, expect, PATIENCE if timeout is None else timeout, options)
     put(record, json=json, junit=junit, html=html, fail_on=fail_on.value)
     if record.could_not_run is not None:
         raise typer.Exit(2)

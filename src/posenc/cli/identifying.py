@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from posenc.cli.checking import CALL, HTML, LAYOUT, LIBRARY, SUBJECT, TIMEOUT, put
+from posenc.cli.checking import CALL, HTML, LAYOUT, LIBRARY, SUBJECT, TIMEOUT, examined, put
 from posenc.cli.output import JSON
 
 
@@ -24,11 +24,6 @@ def identify(
 
     Exit code 2 if it could not be examined.
     """
-    from posenc.checker.identifying import identify as identify_it
-    from posenc.checker.subjects.loading import is_reference
-
-    code = subject.startswith("transformers:") or is_reference(subject)
-    options: dict[str, Any] = {"call": call, "layout": layout, "library": library}
-    record = identify_it(subject, timeout=timeout if code else None, **options)
+    record = examined(subject, None, timeout, {"call": call, "layout": layout, "library": library})
     put(record, json=json, junit=None, html=html)
     raise typer.Exit(0 if record.could_not_run is None else 2)

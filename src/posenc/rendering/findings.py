@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from posenc.records.finding import CheckReport, Finding
 
+UNKNOWN = "none of the known"
 STYLES = {"defect": "bold red", "convention": "bold yellow", "naming": "cyan", "harmless": "green"}
 
 
@@ -30,6 +31,8 @@ def checked(record: CheckReport) -> Iterator[ConsoleRenderable]:
     if record.expected:
         rows.append(("wanted", record.expected))
     rows += [("assumed", text) for text in record.assumed]
+    if record.expected is None and not record.identified and not record.recovered:
+        rows += [(each.name, _value(each.value)) for each in record.measured]
     if rows:
         yield labelled(rows)
     yield from _identified(record)
@@ -62,8 +65,7 @@ def answer(record: CheckReport) -> Text:
         if (n := sum(f.verdict == verdict for f in record.findings))
     )
     if record.expected is None:
-        words = f"{record.identified[0].notation}" if record.identified else "none of the known encodings"
-        return Text(short(words, 400), style="bold")
+        return _without_a_wish(record, counted)
     if any(f.verdict == "defect" for f in record.findings):
         return Text(counted, style="bold red")
     if record.acquitted:
@@ -71,6 +73,18 @@ def answer(record: CheckReport) -> Text:
     return Text(
         "nothing was compared with the wanted encoding" + (f" ({counted})" if counted else ""), style="bold yellow"
     )
+
+
+def _without_a_wish(record: CheckReport, counted: str) -> Text:
+    """What was found wrong where that was looked for, or what the subject is."""
+    if any(f.verdict == "defect" for f in record.findings):
+        return Text(counted, style=STYLES["defect"])
+    named = record.identified[0].notation if record.identified else ""
+    if not record.acquitted:
+        unknown = next((n for n in record.notes if n.startswith(UNKNOWN)), f"{UNKNOWN} encodings")
+        return Text(short(named or unknown, 400), style="bold")
+    outcome = f"no defect found ({counted})" if counted else "nothing wrong found"
+    return Text(short(f"{outcome}: {named}" if named else outcome, 400), style="bold green")
 
 
 def _identified(record: CheckReport) -> Iterator[ConsoleRenderable]:

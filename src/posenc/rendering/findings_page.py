@@ -31,12 +31,17 @@ WIDTH, HEIGHT, LEFT, BOTTOM = 640, 240, 64, 40
 
 def page(records: Sequence[CheckReport]) -> str:
     """The whole page."""
-    title = inert(records[0].subject if len(records) == 1 else f"{len(records)} subjects")
+    title = records[0].subject if len(records) == 1 else f"{len(records)} subjects"
+    return document(f"{title}: findings", "".join(body(record) for record in records))
+
+
+def document(title: str, content: str) -> str:
+    """A page of its own around ``content``, which is HTML; nothing on it asks another host."""
     policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}"><title>{escape(title)}: findings</title></head>'
-        f"<body>{''.join(body(record) for record in records)}</body></html>\n"
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}"><title>{_e(title)}</title></head>'
+        f"<body>{content}</body></html>\n"
     )
 
 
@@ -58,14 +63,14 @@ def body(record: CheckReport) -> str:
     if record.recovered:
         parts.append(
             "<h2>Recovered</h2>"
-            + _table(
+            + listed(
                 ("parameter", "value", "wanted"), [(r.name, _v(r.value), _v(r.expected)) for r in record.recovered]
             )
         )
     if record.measured:
         parts.append(
             "<h2>Measured</h2>"
-            + _table(("what", "value", ""), [(m.name, _v(m.value), m.note or "") for m in record.measured])
+            + listed(("what", "value", ""), [(m.name, _v(m.value), m.note or "") for m in record.measured])
         )
     tail = (
         [("note", n) for n in record.notes]
@@ -102,7 +107,7 @@ def _finding(f: Finding) -> str:
     where = f"{f.where}: " if f.where else ""
     return (
         f'<section><h2><span class="v {f.verdict}">{f.verdict}</span>{_e(where + f.title)}</h2>'
-        + _table(("evidence", "wanted", "seen"), evidence + recovered)
+        + listed(("evidence", "wanted", "seen"), evidence + recovered)
         + _list(rows, see)
         + "".join(figure(d) for d in f.drawn)
         + "</section>"
@@ -113,7 +118,8 @@ def _list(rows: Sequence[tuple[str, str | None]], more: str = "") -> str:
     return "<dl>" + "".join(f"<dt>{_e(k)}</dt><dd>{_e(v)}</dd>" for k, v in rows if v) + more + "</dl>"
 
 
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def listed(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Rows of text as a table; nothing if there are none."""
     if not rows:
         return ""
     head = "".join(f"<th>{_e(h)}</th>" for h in header)

@@ -12,14 +12,17 @@ from posenc.analysis.wording import abridged
 from posenc.checker.apart import apart, in_words
 from posenc.checker.lint import conflicts, lengths, numbers, shapes, unread  # noqa: F401 - each registers its rules
 from posenc.checker.lint.reading_engines import engine_findings, unclaimed
-from posenc.checker.lint.register import RULES, Settings, run, settings_of
+from posenc.checker.lint.register import RULES, Settings, links, run, settings_of
+from posenc.checker.lint.stored_rows import Stored, row_findings, stored_rows
+from posenc.checker.lint.stored_rows import in_words as in_one_line
 from posenc.errors import PosencError
 from posenc.formats.json_config import load_object
 from posenc.records import Reading
-from posenc.records.finding import CheckReport, Evidence, Finding, Measured, ordered
+from posenc.records.finding import Candidate, CheckReport, Evidence, Finding, Measured, ordered
 from posenc.spec import notation
 
 LONGEST = 300
+ROWS = "order of stored rows"
 
 
 def is_settings(subject: Any) -> bool:
@@ -87,6 +90,9 @@ def lint(subject: Any, expect: Any = None, *, engines: bool = True) -> CheckRepo
         findings.append(_unreadable(at.error))
     if wanted is not None and at.reading is not None:
         findings += _against(wanted, at.reading)
+    rows = _rows_of(subject, at.reading)
+    if at.reading is not None:
+        findings += row_findings(rows if isinstance(rows, Stored) else None, at.reading, wanted)
     if engines:
         findings += engine_findings(at)
     done = ordered(findings)
@@ -95,14 +101,29 @@ def lint(subject: Any, expect: Any = None, *, engines: bool = True) -> CheckRepo
         subject=title,
         expected=expected,
         assumed=tuple(f"{a.key} = {a.value} ({a.why})" for a in (at.reading.assumed if at.reading else ())),
+        identified=_identified(at.reading),
         findings=done,
         acquitted=not any(f.verdict == "defect" for f in done),
         measured=_measured(at.reading),
-        probes=tuple(RULES),
-        not_probed=() if at.config is not None else ("rules about the keys of a config: this is a GGUF file",),
-        notes=notes,
+        probes=(*RULES, *([ROWS] if isinstance(rows, Stored) else [])),
+        not_probed=(
+            *(() if at.config is not None else ("rules about the keys of a config: this is a GGUF file",)),
+            *([f"{ROWS}: {rows}"] if isinstance(rows, str) else []),
+        ),
+        notes=(*notes, *([in_one_line(rows)] if isinstance(rows, Stored) else [])),
         seconds=time.perf_counter() - start,
     )
+
+
+def _rows_of(subject: Any, reading: Reading | None) -> Stored | str | None:
+    """The pairing of stored rows, or why it is not measured; None for settings that come without weights."""
+    if reading is None or not isinstance(subject, str | os.PathLike):
+        return None
+    path = Path(subject).expanduser()
+    weights = path.is_dir() and any(next(path.glob(p), None) for p in ("*.gguf", "*.safetensors"))
+    if not weights and not (path.is_file() and _is_gguf(path)):
+        return None
+    return stored_rows(path, reading)
 
 
 def _title(subject: Any) -> str:
@@ -157,6 +178,14 @@ def _measured(reading: Reading | None) -> tuple[Measured, ...]:
     return tuple(found)
 
 
+def _identified(reading: Reading | None) -> tuple[Candidate, ...]:
+    if reading is None:
+        return ()
+    layers = [m.name for m in _measured(reading)[1:]]
+    remark = f"{reading.model_type}: {'; '.join(layers)}"
+    return (Candidate(notation=in_words(reading, LONGEST), confidence="as the settings state", remark=remark),)
+
+
 def _notes(at: Settings) -> tuple[str, ...]:
     if at.reading is None:
         return ()
@@ -186,6 +215,7 @@ def _against(wanted: Reading, seen: Reading) -> list[Finding]:
             kinds=("scaling-parameters", "config-parsing"),
             title="the settings do not give the wanted encoding",
             evidence=both.evidence("wanted", "these settings"),
+            links=links("theta-wrong-value", "scaling-llama32-factor"),
             remedy="Compare the two notations; `posenc diff` lists every difference.",
         )
     ]

@@ -11,7 +11,8 @@ HEAD = """# Lint: settings without code
 
 `posenc check config.json` (a config, a GGUF file, a model folder, a name of the catalogue) reads the settings, applies
 the rules below and says how engines would read them differently. A finding carries both readings as numbers, the
-largest difference in a frequency or gain, public cases of the same kind, and what to do.
+largest difference in a frequency or gain, public cases of the same kind, and what to do. Where there are weights, the
+pairing of the stored query and key rows is measured from them and compared with the one the settings turn.
 
 Verdicts: **defect**, wrong numbers or numbers that depend on who reads them; **convention**, right under one reading
 and wrong under another, both in use; **harmless**, nothing changes. Keys beside the rope block that nothing reads are

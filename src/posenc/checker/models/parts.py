@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from posenc.checker.boxes import Array, Bias, Box, Buckets, CosSin, Rows
+from posenc.checker.boxes import Array, Bias, Box, Buckets, CosSin, Rows, Vector
 from posenc.checker.calling.caller import Caller, Misshapen, parts
 from posenc.checker.calling.library import library
 from posenc.errors import PosencError, SubjectError
@@ -22,7 +23,8 @@ class Part:
     Args:
         where: its path in the model.
         box: a box around it.
-        kind: ``rotary``, ``table``, ``buckets``.
+        kind: ``rotary``, ``table``, ``buckets``, ``alibi``, ``relative`` (a table by distance or bucket),
+            ``frequencies`` (those of a module that takes other than positions, such as a grid).
         slot: the layer type it was asked for.
         module: itself.
     """
@@ -40,17 +42,52 @@ def position_parts(model: Any) -> Iterator[Part]:
     yield from _buckets(model)
     yield from _alibi(model)
     yield from _tables(model)
+    yield from _relative(model)
+
+
+def unasked(model: Any, parts: list[Part]) -> list[str]:
+    """Paths of modules that speak of positions by the name of their class, or of what they hold, and that no part is
+    around."""
+    covered = [part.where.split(" for ")[0] for part in parts]
+    return [
+        path or "the model itself"
+        for path, module in model.named_modules()
+        if _speaks_of_positions(path, module)
+        and not any(c == path or c.startswith(f"{path}.") or path.startswith(f"{c}.") for c in covered)
+    ]
+
+
+POSITIONAL = re.compile(
+    r"Rotary|Ro(pe|PE)|Relative|RelPos|PosEmb|Position(al)?(Conv|Emb|Enc|Bias|Learned|Sine)|SinePos"
+)
+HELD = re.compile(r"(^|_)(pos|position|positional|rel|relative|row|column|coords|rope|rotary)(_|$)|^attention_biases")
+
+
+def _speaks_of_positions(path: str, module: Any) -> bool:
+    import torch
+
+    own = vars(module)
+    tensors = own["_parameters"] | own["_buffers"] | own
+    held = [path.rpartition(".")[2], *(name for name in vars(type(module)) if not name.startswith("interpolate"))]
+    held += [name for name, value in tensors.items() if isinstance(value, torch.Tensor)]
+    return bool(POSITIONAL.search(type(module).__name__)) or any(map(HELD.search, held))
 
 
 def _rotary(model: Any) -> Iterator[Part]:
     from posenc.nn.patching.finding import rotary_submodules
 
+    asked = []
     for found in rotary_submodules(model):
         for slot in found.slots:
             box = rotary_box(found.module, slot, int(getattr(found.config, "hidden_size", 96) or 96))
             if box is not None:
                 where = found.path if slot is None else f"{found.path} for {slot}"
+                asked.append(found.module)
                 yield Part(where, box, "rotary", slot, found.module)
+    for path, module in model.named_modules():
+        values = dict(module.named_buffers(recurse=False)).get("inv_freq")
+        if values is not None and values.numel() > 1 and not any(module is other for other in asked):
+            yield Part(path, Vector(values.detach().double().flatten().cpu().numpy()), "frequencies", module=module)
 
 
 def rotary_box(module: Any, slot: str | None, width: int) -> CosSin | None:
@@ -130,18 +167,18 @@ def _alibi(model: Any) -> Iterator[Part]:
     import torch
 
     home = sys.modules.get(type(model).__module__)
-    config = model.config
-    heads = int(
-        getattr(config, "num_attention_heads", 0) or getattr(config, "n_head", 0) or getattr(config, "n_heads", 0) or 0
-    )
-    for name, function in sorted(vars(home).items()) if home is not None and heads else ():
+    for name, function in sorted(vars(home).items()) if home is not None else ():
         if "alibi" not in name or not name.startswith("build") or not callable(function):
             continue
+        settings = (getattr(model.config, name, None) for name in ("num_attention_heads", "n_head", "n_heads"))
+        heads = next((value for value in settings if isinstance(value, int)), 0)
+        if not heads:
+            continue
 
-        def bias(n_q: int, n_k: int, build: Any = function) -> Array:
+        def bias(n_q: int, n_k: int, build: Any = function, heads: int = heads) -> Array:
             with torch.no_grad():
                 try:
-                    out = build(torch.ones(1, n_k), heads, torch.float32)
+                    out = build(torch.ones(1, n_k, dtype=torch.long), heads, torch.float32)
                 except (TypeError, AttributeError, ValueError):
                     out = build(heads, n_k)
             line = out.double().numpy().reshape(heads, 1, n_k)
@@ -167,6 +204,24 @@ def _tables(model: Any) -> Iterator[Part]:
             yield Part(path, _rows(value.detach().double().cpu().numpy()[0]), "table")
 
 
+RELATIVE = (
+    "rel_pos",
+    "rel_embed",
+    "relative_position_bias_table",
+    "relative_attention_bias",
+    "relative_key",
+    "distance_embedding",
+)
+
+
+def _relative(model: Any) -> Iterator[Part]:
+    """Tables of one row for each distance or bucket."""
+    for path, value in model.named_parameters():
+        names = path.lower().removesuffix(".weight").rsplit(".", 1)
+        if value.ndim == 2 and any(name in names[-1] for name in RELATIVE) and "proj" not in names[-1]:
+            yield Part(path.removesuffix(".weight"), _rows(value.detach().double().cpu().numpy()), "relative")
+
+
 def _rows(values: Array) -> Rows:
     last = len(values) - 1
 
@@ -189,3 +244,31 @@ def apply_functions(model: Any) -> Iterator[tuple[str, Any]]:
             and getattr(value, "__module__", "") == type(model).__module__
         ):
             yield name, value
+
+
+def functions_called(model: Any) -> set[str] | None:
+    """Which of :func:`apply_functions` a pass over a few tokens calls; None if the model does not take tokens alone."""
+    import torch
+
+    home = sys.modules[type(model).__module__]
+    called: set[str] = set()
+
+    def listening(name: str, function: Any) -> Any:
+        def listened(*args: Any, **kwargs: Any) -> Any:
+            called.add(name)
+            return function(*args, **kwargs)
+
+        return listened
+
+    functions = dict(apply_functions(model))
+    try:
+        for name, function in functions.items():
+            setattr(home, name, listening(name, function))
+        with torch.no_grad():
+            model(input_ids=torch.arange(6, 13)[None])
+    except Exception:  # any model may need more than tokens
+        return None
+    finally:
+        for name, function in functions.items():
+            setattr(home, name, function)
+    return called or None

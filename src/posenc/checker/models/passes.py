@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import inspect as signatures
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
 
 from posenc.checker.gathering import Gathered
+from posenc.checker.models.tiny import FIRST_ID
 from posenc.errors import shown
 from posenc.records.finding import Evidence, FirstWrong
 
@@ -25,21 +28,21 @@ def check_passes(notes: Gathered, model: Any, *, relative: bool) -> None:
     """
     import torch
 
-    main = (
-        model.get_decoder()
-        if getattr(model.config, "is_encoder_decoder", False) and hasattr(model, "get_decoder")
-        else model
-    )
+    main = _decoder(model)
     parameters = signatures.signature(main.forward).parameters
     if "input_ids" not in parameters:
         notes.skipped("passes", "the model takes no token ids")
         return
-    pad_id = int(getattr(model.config.get_text_config(), "pad_token_id", None) or 0)
+    settings = getattr(main, "config", model.config)
+    with suppress(ValueError):  # several texts
+        settings = settings.get_text_config()
+    pad_id = int(getattr(settings, "pad_token_id", None) or 0)
     open_ended = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-    vocabulary = int(getattr(model.config.get_text_config(), "vocab_size", 97) or 97)
-    ids = torch.from_numpy(np.random.default_rng(1).integers(6, max(vocabulary, 8) - 1, size=(1, TOKENS)))
+    vocabulary = int(getattr(settings, "vocab_size", 97) or 97)
+    ids = torch.from_numpy(np.random.default_rng(1).integers(FIRST_ID, max(vocabulary, 8) - 1, size=(1, TOKENS)))
 
     def hidden(tokens: Any, **more: Any) -> Any:
+        torch.manual_seed(0)  # some models draw numbers in a pass
         with torch.no_grad():
             out = main(input_ids=tokens, **{k: v for k, v in more.items() if k in parameters or open_ended})
         return out
@@ -50,20 +53,33 @@ def check_passes(notes: Gathered, model: Any, *, relative: bool) -> None:
         notes.skipped("passes", f"{type(error).__name__}: {shown(str(error), 120)}")
         return
     size = float(whole.abs().max())
+    said: list[str] = []
     jobs: list[tuple[str, Callable[[], None]]] = [
         ("positions matter", lambda: _order(notes, hidden, ids, whole, size)),
         ("token by token", lambda: _decode(notes, hidden, ids, whole, size, parameters)),
         ("left padding", lambda: _padding(notes, hidden, ids, whole, size, parameters, pad_id)),
-        ("shifted positions", lambda: _shift(notes, hidden, ids, whole, size, parameters, relative)),
+        ("shifted positions", lambda: _shift(notes, hidden, ids, whole, size, parameters, relative, said)),
         ("short, long, short", lambda: _history(notes, hidden, ids, whole, size, vocabulary)),
     ]
-    for name, job in jobs:
-        try:
-            job()
-        except Exception as error:
-            notes.skipped(name, f"{type(error).__name__}: {shown(str(error), 120)}")
-        else:
-            notes.ran(name)
+    with _warnings_about("position_ids", said):
+        for name, job in jobs:
+            try:
+                job()
+            except Exception as error:
+                notes.skipped(name, f"{type(error).__name__}: {shown(str(error), 120)}")
+            else:
+                notes.ran(name)
+
+
+def _decoder(model: Any) -> Any:
+    """The part that takes tokens one by one: the innermost decoder of an encoder and a decoder."""
+    inner = model
+    while getattr(getattr(inner, "config", None), "is_encoder_decoder", False) and hasattr(inner, "get_decoder"):
+        found = inner.get_decoder()
+        if found is inner or found is None:
+            break
+        inner = found
+    return inner
 
 
 def _gap(a: Any, b: Any, size: float) -> float:
@@ -128,7 +144,8 @@ def _padding(notes: Gathered, hidden: Any, ids: Any, whole: Any, size: float, pa
     mask = torch.cat([torch.zeros(1, pad, dtype=torch.long), torch.ones_like(ids)], dim=1)
     ways: dict[str, dict[str, Any]] = {"the model counts positions itself": {}}
     if "position_ids" in parameters:
-        ways["positions counted over real tokens"] = {"position_ids": (mask.cumsum(-1) - 1).clamp(min=0)}
+        counted = (mask.cumsum(-1) - 1).clamp(min=0) + _first_position(hidden, ids, whole, size)
+        ways["positions counted over real tokens"] = {"position_ids": counted}
     gaps = {}
     for told, more in ways.items():
         out = hidden(padded, attention_mask=mask, use_cache=False, **more)[0][:, pad:]
@@ -136,7 +153,17 @@ def _padding(notes: Gathered, hidden: Any, ids: Any, whole: Any, size: float, pa
     told, gap = min(gaps.items(), key=lambda g: g[1])
     notes.measure("behind padding against alone", gap, f"of the largest activation; {told}")
     if gap > 2e-3:
-        verdict = "defect" if len(ways) == 2 else "convention"
+        before = torch.cat([ids, torch.full((1, pad), pad_id)], dim=1)  # positions are the same: a control
+        leak = _gap(hidden(before, attention_mask=mask.flip(-1), use_cache=False)[0][:, :TOKENS], whole, size)
+        notes.measure("before padding against alone", leak, "of the largest activation")
+        other = torch.cat([torch.full((1, pad), pad_id + FIRST_ID), ids], dim=1)
+        content = _gap(
+            hidden(other, attention_mask=mask, use_cache=False)[0][:, pad:],
+            hidden(padded, attention_mask=mask, use_cache=False)[0][:, pad:],
+            size,
+        )
+        told_apart = len(set(gaps.values())) == 2  # positions can be given, and are not ignored
+        verdict = "defect" if told_apart and leak <= 2e-3 else "convention"
         notes.found(
             verdict,
             ("mask-padding",),
@@ -144,14 +171,38 @@ def _padding(notes: Gathered, hidden: Any, ids: Any, whole: Any, size: float, pa
             evidence=[
                 Evidence(name="largest difference over the largest activation", expected=0.0, seen=g, where=way)
                 for way, g in gaps.items()
-            ],
+            ]
+            + [Evidence(name="difference where only what is masked is another token", expected=0.0, seen=content)],
             shape="only the shorter rows of a batch",
-            cause="padding is attended to, or counted as positions",
+            cause="tokens mix with padding, on the right too: no matter of positions"
+            if leak > 2e-3
+            else "what is masked takes part in the result all the same"
+            if content > 2e-3
+            else "padding is counted as positions",
             like="padding",
         )
 
 
-def _shift(notes: Gathered, hidden: Any, ids: Any, whole: Any, size: float, parameters: Any, relative: bool) -> None:
+def _first_position(hidden: Any, ids: Any, whole: Any, size: float) -> int:
+    """The position that the model itself gives the first token; some tables reserve rows before it."""
+    import torch
+
+    for first in (0, 1, 2):
+        if _gap(hidden(ids, position_ids=torch.arange(TOKENS)[None] + first, use_cache=False)[0], whole, size) < 1e-4:
+            return first
+    return 0
+
+
+def _shift(
+    notes: Gathered,
+    hidden: Any,
+    ids: Any,
+    whole: Any,
+    size: float,
+    parameters: Any,
+    relative: bool,
+    said: list[str],
+) -> None:
     import torch
 
     if "position_ids" not in parameters:
@@ -169,17 +220,39 @@ def _shift(notes: Gathered, hidden: Any, ids: Any, whole: Any, size: float, para
     stretched = hidden(ids, position_ids=torch.arange(TOKENS)[None] * 3, use_cache=False)[0]
     if _gap(stretched, whole, size) < 1e-6 and relative:
         notes.found(
-            "defect",
+            "convention" if said else "defect",
             ("offset-cache", "integration"),
-            "position_ids change nothing: the argument is ignored",
+            "position_ids change nothing: the argument is ignored" + (", as the model says itself" if said else ""),
             evidence=[Evidence(name="difference with positions times 3", expected="some", seen=0.0)],
         )
+
+
+@contextmanager
+def _warnings_about(word: str, said: list[str]) -> Iterator[None]:
+    """Add what transformers logs about a word meanwhile."""
+    from transformers.utils import logging as theirs
+
+    class Listening(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if word in record.getMessage():
+                said.append(record.getMessage())
+
+    theirs.warning_once.cache_clear()  # another model may have said it before
+    logger, listening = theirs.get_logger("transformers"), Listening()
+    level = logger.level
+    logger.addHandler(listening)
+    logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+        logger.removeHandler(listening)
 
 
 def _history(notes: Gathered, hidden: Any, ids: Any, whole: Any, size: float, vocabulary: int) -> None:
     import torch
 
-    long = torch.from_numpy(np.random.default_rng(2).integers(6, max(vocabulary, 8) - 1, size=(1, 300)))
+    long = torch.from_numpy(np.random.default_rng(2).integers(FIRST_ID, max(vocabulary, 8) - 1, size=(1, 300)))
     hidden(long, use_cache=False)
     gap = _gap(hidden(ids, use_cache=False)[0], whole, size)
     if gap > 1e-4:
