@@ -337,7 +337,7 @@ def subject_of(rng, t: Turn, call: str, fault: str):
     if call == "class":
 
         class Rotary:
-            def __init__(self, head_dim, base=1.0):
+            def __init__(self, head_dim):
                 self.head_dim = head_dim
 
             def rotate(self, x, positions):

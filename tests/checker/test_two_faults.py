@@ -28,8 +28,8 @@ class Rounded(torch.nn.Module):
         return x * cos + turned * sin
 
 
-def defects(subject):
-    report = check(subject, "rotary(22)", call="x, positions", probes=False)
+def defects(subject, call="x, positions"):
+    report = check(subject, "rotary(22)", call=call, library="torch", probes=False)
     assert report.could_not_run is None
     return [f for f in report.findings if f.verdict == "defect"]
 
@@ -66,3 +66,24 @@ def test_a_small_growth_is_still_seen():
     (found,) = defects(Growing(22, dtype=torch.float32))
     assert found.title == "gains grow with position otherwise than wanted"
     assert found.evidence[0].seen == pytest.approx(1 / 4000, rel=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("key_shift", "key_gain", "kind", "recovered"),
+    [(1, 1.0, "offset-cache", 1.0), (-3, 1.0, "offset-cache", -3.0), (0, 1.25, "attention-factor", 1.25)],
+)
+def test_keys_elsewhere_than_queries(key_shift, key_gain, kind, recovered):
+    """Queries are right; keys take the right frequencies at other positions, or a factor of their own."""
+    turn = Rounded(22, dtype=torch.float64)
+
+    def both(q, k, positions):
+        return turn(q, positions + 5), key_gain * turn(k, positions + 5 + key_shift)
+
+    found = [f for f in defects(both, "q, k, positions") if f.kinds == (kind,)]
+    assert [r.value for f in found for r in f.recovered] == [pytest.approx(recovered, rel=1e-5)]
+
+
+def test_keys_that_are_not_turned():
+    turn = Rounded(22, dtype=torch.float64)
+    (found,) = defects(lambda q, k, positions: (turn(q, positions), k), "q, k, positions")
+    assert found.cause == "keys are not turned"

@@ -131,10 +131,12 @@ def bindings(signature: Signature, told: tuple[str, ...] | None = None) -> Itera
             if not p.required and p.role in ("positions", "offset", "k", "length", "dim", "base", "heads", "n_k")
         ]
         roles = set(known.values())
+        inputs = {"x", "q", "positions", "scores", "relative", "n_q", "n_k"}
+        makes = any(p.role == "dim" for p in parameters) and not roles & inputs  # a table of some width
         useful = {
             p.name: p.role
             for p in optional
-            if p.role and p.role not in roles and p.role not in ("k", "length", "offset")
+            if p.role and p.role not in roles and p.role not in ("k", "offset") + (() if makes else ("length",))
         }
         if required or useful:
             yield {**known, **useful}
@@ -143,6 +145,8 @@ def bindings(signature: Signature, told: tuple[str, ...] | None = None) -> Itera
             for p in optional:
                 if p.role == "length" and "x" in roles and "positions" not in roles:
                     yield {**known, p.name: "length"}
+            if "positions" in roles and not roles & {"x", "q", "k", "scores"}:  # "position" may be how many there are
+                yield {name: "length" if role == "positions" else role for name, role in known.items()}
         else:
             first = [p for p in parameters if p.role][:2]
             for p in first:

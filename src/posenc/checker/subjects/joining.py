@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from posenc.checker.boxes import CosSin, Rows, Turning
+from posenc.checker.boxes import Box, CosSin, Rows, Turning, Vector
 from posenc.checker.calling.constructing import constructed, quiet
 from posenc.checker.calling.discovering import discover
 from posenc.checker.calling.hints import Hints
@@ -32,17 +32,20 @@ def chosen(loaded: Subject, hints: Hints) -> tuple[Subject, Hints, Subject | Non
     pieces: dict[str, Any] = loaded.value
     free = hints.replace(call=None, layout=None)  # what the user told is the applying one's
     applying = {name: roles for name, value in pieces.items() if (roles := _applies(value, free))}
+    makers = list(_makers({k: v for k, v in pieces.items() if k not in applying}, free)) if applying else []
     for name, forms in applying.items():
-        for other, waves in _makers({k: v for k, v in pieces.items() if k not in applying}, free):
-            if waves.form in forms:
+        for other, waves in makers:
+            given = hints.replace(waves=waves)
+            if waves.form in forms and _turns(pieces[name], given):
                 subject, maker = _named(loaded, name), _named(loaded, other)
                 subject.assumed.append(f"examined {name} with what {other} makes")
-                return subject, hints.replace(waves=waves), maker
-    for name, value in sorted(pieces.items(), key=lambda item: not isinstance(item[1], type)):
-        if name in applying or not _alone(value, hints):
-            continue
+                return subject, given, maker
+    classes_first = sorted(pieces.items(), key=lambda item: not isinstance(item[1], type))
+    alone = {name: box for name, value in classes_first if name not in applying and (box := _alone(value, hints))}
+    for name in sorted(alone, key=lambda n: _inward(pieces[n], alone[n])):
         subject = _named(loaded, name)
-        subject.assumed.append(f"examined {name}, the first of {', '.join(pieces)} that can be called")
+        rest = [other for other in pieces if other != name]
+        subject.assumed.append(f"examined {name} alone; name another of {', '.join(rest)} as {loaded.name}:NAME")
         return subject, hints, None
     raise SubjectError(
         "a file with several functions and classes has one that can be called, or two that belong together",
@@ -80,8 +83,22 @@ def _makers(pieces: dict[str, Any], hints: Hints) -> Iterator[tuple[str, CosSin]
             yield name, box
 
 
-def _alone(value: Any, hints: Hints) -> bool:
-    """Whether a piece can be called and answers by position."""
+def _inward(value: Any, box: Box) -> int:
+    """How likely a piece is only a part of another: what turns comes first, what works on given angles last."""
+    given = [] if isinstance(value, type) else [p.role for p in signature_of(value).required]
+    return 2 * any(role in FORMS for role in given) + isinstance(box, CosSin | Vector)
+
+
+def _turns(value: Any, hints: Hints) -> bool:
+    """Whether a function turns vectors when it is given these waves."""
+    try:
+        return isinstance(discover(value, hints)[0], Turning)
+    except PosencError:
+        return False
+
+
+def _alone(value: Any, hints: Hints) -> Box | None:
+    """The box of a piece that can be called and answers by position."""
     try:
         box, _, _ = discover(_object(value, hints), hints)
         at = np.array([0.0, 3.0])
@@ -90,10 +107,10 @@ def _alone(value: Any, hints: Hints) -> bool:
         elif isinstance(box, Rows):
             first, second = box.rows(at)
         else:
-            return True
+            return box
     except PosencError:
-        return False
-    return not np.array_equal(first, second)
+        return None
+    return None if np.array_equal(first, second) else box
 
 
 def _object(value: Any, hints: Hints) -> Any:
