@@ -45,7 +45,8 @@ def chosen(loaded: Subject, hints: Hints) -> tuple[Subject, Hints, Subject | Non
     for name in sorted(alone, key=lambda n: _inward(pieces[n], alone[n])):
         subject = _named(loaded, name)
         rest = [other for other in pieces if other != name]
-        subject.assumed.append(f"examined {name} alone; name another of {', '.join(rest)} as {loaded.name}:NAME")
+        seen = "" if isinstance(alone[name], Turning) else ", which turns nothing: pairing and offsets were not seen"
+        subject.assumed.append(f"examined {name} alone{seen}; name another of {', '.join(rest)} as {loaded.name}:NAME")
         return subject, hints, None
     raise SubjectError(
         "a file with several functions and classes has one that can be called, or two that belong together",
