@@ -137,3 +137,23 @@ def test_nothing_that_can_be_called_is_said(written):
     )
     assert "two that belong together" in report.could_not_run
     assert "rotate_half" in report.could_not_run
+
+
+def test_an_argument_of_which_only_the_shape_is_read_is_no_position(written):
+    """As nanoGPT's descendants write it: forward(x) looks at x.shape[1] alone."""
+    shape = """
+        import torch
+
+        class Rotary(torch.nn.Module):
+            def __init__(self, dim, base=10000):
+                super().__init__()
+                self.register_buffer("inv_freq", 1.0 / base ** (torch.arange(0, dim, 2).float() / dim))
+
+            def forward(self, x):
+                angles = torch.outer(torch.arange(x.shape[1]).type_as(self.inv_freq), self.inv_freq)
+                return angles.cos()[None, :, None, :], angles.sin()[None, :, None, :]
+    """
+    report = check(written(shape), "rotary(22)")
+    assert report.acquitted, report.could_not_run or report.findings
+    wrong = check(written(shape, ("/ dim))", "/ (dim // 2)))")), "rotary(22)")
+    assert {"exponent"} <= {kind for f in defects(wrong) for kind in f.kinds}

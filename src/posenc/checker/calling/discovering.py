@@ -69,7 +69,8 @@ def _box(bound: Bound) -> tuple[Box, str]:
         return attention_box(bound)
     if bound.has("scores"):
         return scores_box(bound)
-    if (bound.has("x", "positions") or bound.has("x", "length")) and not bound.has("cos"):
+    alone = set(bound.roles.values()) == {"x"}  # whose shape may say how many positions there are
+    if (alone or bound.has("x", "positions") or bound.has("x", "length")) and not bound.has("cos"):
         try:
             return rotation_box(bound)
         except PosencError as first:

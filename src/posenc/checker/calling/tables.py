@@ -11,6 +11,7 @@ from posenc.checker.calling.bound import Bound, farthest, result_dtype
 from posenc.checker.calling.caller import Misshapen, parts, why
 from posenc.checker.calling.grids import grid_box
 from posenc.checker.calling.results import interpreted
+from posenc.checker.calling.roles import ROLE_OF
 from posenc.checker.calling.score_boxes import bias_box, buckets_box
 from posenc.errors import PosencError, SubjectError
 
@@ -31,7 +32,7 @@ def made_box(bound: Bound) -> tuple[Box, str]:
         return grid_box(bound)
     if bound.has("n_q", "n_k"):
         return bias_box(bound, lambda n_q, n_k: {"n_q": n_q, "n_k": n_k})
-    if bound.has("positions") or bound.has("length"):
+    if bound.has("positions") or bound.has("length") or bound.has("x"):
         return _by_position(bound)
     result = bound.call()
     values = parts(result)
@@ -78,11 +79,20 @@ def _asked(bound: Bound, free: bool, form: str, at: Array) -> Any:
         return bound.call(**given)
     rows = int(at.max()) + 1
     given = {"x": bound.library.array(np.zeros((1, rows, bound.dim)))} if bound.has("x") else {}
-    return bound.call(length=rows, **given)
+    return bound.call(**(given | {"length": rows} if bound.has("length") else given))
+
+
+def _carries(bound: Bound) -> bool:
+    """Whether the positions are only guessed to be so: by its name the parameter is a vector."""
+    return any(role == "positions" and ROLE_OF.get(name.lower()) == "x" for name, role in bound.roles.items())
 
 
 def _tried(bound: Bound, free: bool, form: str) -> tuple[Box, str]:
     result = _asked(bound, free, form, np.arange(float(ASKED)))
+    if free and _carries(bound):
+        other = _asked(bound, free, form, np.arange(5.0, ASKED + 5.0))
+        if all(np.array_equal(a, b) for a, b in zip(parts(result), parts(other), strict=False)):
+            raise SubjectError("positions change the result", "an argument of which only the shape is read")
     dtype, values = result_dtype(result), parts(result)
     if len(values) == 1 and values[0].ndim >= 3 and values[0].shape[-1] == values[0].shape[-2] == ASKED and not free:
         return bias_box(bound, lambda n_q, n_k: {"length": n_k} if n_q == n_k else None)
