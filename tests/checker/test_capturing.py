@@ -102,3 +102,25 @@ def test_nothing_is_logged_or_printed(capfd):
 
     check(Fails(), "sinusoidal(34)")
     assert capfd.readouterr() == ("", "")
+
+
+class ForgetsWhenCompiled(torch.nn.Module):
+    """Only torch.compile sees the wrong branch: torch.export does not."""
+
+    def __init__(self, dim):
+        super().__init__()
+        self.register_buffer("inv_freq", 10000.0 ** (-torch.arange(0, dim, 2).double() / dim))
+
+    def forward(self, x, positions):
+        if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+            positions = positions - positions[..., :1]
+        angles = (positions[..., None].double() * self.inv_freq).repeat(*(1,) * positions.ndim, 2).float()
+        a, b = x.chunk(2, -1)
+        return x * angles.cos() + torch.cat((-b, a), -1) * angles.sin()
+
+
+def test_another_result_when_compiled_is_named():
+    report = check(ForgetsWhenCompiled(26), "rotary(26)", call="x, positions")
+    (found,) = [f for f in report.findings if f.verdict == "defect"]
+    assert found.title == "the compiled subject gives another result than the plain one"
+    assert found.evidence[0].seen > 1e-3

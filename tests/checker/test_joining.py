@@ -56,6 +56,18 @@ CACHED = """
         return q * cos + rotate_half(q) * sin, k * cos + rotate_half(k) * sin
 """
 
+ANGLES = """
+    import torch
+
+    def angles(dim, seq_len, base=10000.0):
+        freqs = base ** (-torch.arange(0, dim, 2).float() / dim)
+        return torch.outer(torch.arange(seq_len).float(), freqs).repeat(1, 2)
+
+    def turn(x, freqs):
+        a, b = x.chunk(2, -1)
+        return x * freqs.cos() + torch.cat((-b, a), -1) * freqs.sin()
+"""
+
 WITH_HELPER = """
     import torch
 
@@ -120,6 +132,25 @@ def test_each_right_alone_and_wrong_together(written):
     assert "(a, b, a, b)" in (found.cause or "")
 
 
+@pytest.mark.parametrize("name", ["", ":turn"])
+def test_angles_are_handed_over(written, name):
+    """From the piece that makes them, and those of the wanted encoding to the function alone."""
+    report = check(written(ANGLES) + name, "rotary(22)")
+    assert report.acquitted, report.could_not_run or report.findings
+    twice = check(
+        written(ANGLES, ("freqs.cos()", "(2 * freqs).cos()"), ("freqs.sin()", "(2 * freqs).sin()")) + name, "rotary(22)"
+    )
+    assert defects(twice)
+
+
+def test_angles_are_handed_over_as_callers_make_them(written):
+    """Not wrapped: an application that rounds them to bfloat16 loses whole turns far out."""
+    rounded = ("freqs.cos()", "freqs.bfloat16().float().cos()"), ("freqs.sin()", "freqs.bfloat16().float().sin()")
+    (found,) = defects(check(written(ANGLES, *rounded) + ":turn", "rotary(22)", probes=False))
+    largest = next(e for e in found.evidence if e.name == "largest angle error")
+    assert largest.seen > 1
+
+
 def test_identified_together(written):
     report = check(written(CACHED, ("base=10000", "base=500000")))
     assert report.identified[0].notation == "rotary(64, base=500000)"
@@ -139,8 +170,9 @@ def test_nothing_that_can_be_called_is_said(written):
     assert "rotate_half" in report.could_not_run
 
 
-def test_an_argument_of_which_only_the_shape_is_read_is_no_position(written):
-    """As nanoGPT's descendants write it: forward(x) looks at x.shape[1] alone."""
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_an_argument_of_which_only_the_shape_is_read_is_no_position(written, axis):
+    """As nanoGPT's descendants write it: forward(x) looks at one size of x alone."""
     shape = """
         import torch
 
@@ -153,6 +185,7 @@ def test_an_argument_of_which_only_the_shape_is_read_is_no_position(written):
                 angles = torch.outer(torch.arange(x.shape[1]).type_as(self.inv_freq), self.inv_freq)
                 return angles.cos()[None, :, None, :], angles.sin()[None, :, None, :]
     """
+    shape = shape.replace("shape[1]", f"shape[{axis}]")
     report = check(written(shape), "rotary(22)")
     assert report.acquitted, report.could_not_run or report.findings
     wrong = check(written(shape, ("/ dim))", "/ (dim // 2)))")), "rotary(22)")

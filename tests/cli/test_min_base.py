@@ -11,6 +11,7 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
+from cli.processes import started
 from posenc.cli import app, main
 from posenc.records.base_search import BaseSearch
 
@@ -95,7 +96,7 @@ def test_no_bar_where_stderr_is_no_terminal():
 def test_a_bar_on_a_terminal_and_an_interrupt():
     """The bar goes to stderr alone; ctrl-C in the middle is exit code 130 and no traceback."""
     ours, theirs = pty.openpty()
-    process = subprocess.Popen(
+    process = started(
         [*COMMAND, str(2**24)], stdout=subprocess.PIPE, stderr=theirs, text=True, env={**os.environ, "TERM": "xterm"}
     )
     os.close(theirs)

@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import posenc
+from cli.processes import started
 from posenc.cli import app, main
 from posenc.records import Difference, Inspection
 
@@ -255,9 +256,7 @@ def test_an_interrupt_exits_130():
     script += (
         "i.inspect = lambda *a, **k: (print('ready', flush=True), time.sleep(30))\nsys.exit(main(['inspect', 'x']))"
     )
-    process = subprocess.Popen(
-        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    process = started([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "ready\n"
     process.send_signal(signal.SIGINT)
     _, complaint = process.communicate(timeout=20)

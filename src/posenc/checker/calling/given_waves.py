@@ -17,7 +17,12 @@ def given_waves(bound: Bound, form: str, positions: np.ndarray, batch: int) -> d
     """Cosines and sines of the wanted encoding, or those another piece makes, for a function that only applies them."""
     columns, shape = form.split(" ")
     waves = bound.hints.waves
-    cos, sin = _wanted(bound, columns, positions) if waves is None else _made(waves, positions)
+    if waves is None:
+        gain, angle = _wanted(bound, columns, positions)
+        cos, sin = gain * np.cos(angle), gain * np.sin(angle)
+    else:
+        cos, sin = _made(waves, positions)
+        angle = np.arctan2(sin, cos)
     n, c = cos.shape
     to = {
         "tc": (n, c),
@@ -28,19 +33,21 @@ def given_waves(bound: Bound, form: str, positions: np.ndarray, batch: int) -> d
         "1t1c": (1, n, 1, c),
     }[shape]
 
-    def made(values: np.ndarray) -> Any:
+    def made(values: np.ndarray, dtype: str | None = None) -> Any:
         return bound.library.array(
             np.broadcast_to(
                 values.reshape((1,) * (len(to) - 2) + (n, c)) if shape not in ("t1c", "1t1c") else values.reshape(to),
                 to,
-            )
+            ),
+            dtype,
         )
 
     given: dict[str, Any] = {}
     if bound.has("cos"):
         given |= {"cos": made(cos), "sin": made(sin)}
     if bound.has("angles"):
-        given["angles"] = made(np.arctan2(sin, cos))
+        full = "float64" if bound.library.dtype == "float64" else "float32"
+        given["angles"] = made(angle, full)  # in fewer bits the caller would be at fault, not the subject
     if bound.has("complex"):
         z = cos + 1j * sin
         lead = to if shape in ("t1c", "1t1c") else (1,) * (len(to) - 2) + (n, c)
@@ -48,8 +55,8 @@ def given_waves(bound: Bound, form: str, positions: np.ndarray, batch: int) -> d
     return given
 
 
-def _wanted(bound: Bound, columns: str, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Those of the wanted encoding: half as many columns as channels, or each twice in one of two orders."""
+def _wanted(bound: Bound, columns: str, positions: np.ndarray) -> tuple[float, np.ndarray]:
+    """Gain and angles of the wanted encoding, not wrapped: a column for each pair, or two in one of two orders."""
     e = bound.hints.encoding
     if not isinstance(e, Rotary):
         e = Rotary(bound.dim)
@@ -58,7 +65,7 @@ def _wanted(bound: Bound, columns: str, positions: np.ndarray) -> tuple[np.ndarr
     if columns != "half" and not bound.has("complex"):
         repeat = e.interleaved == (columns == "full")
         angle = np.repeat(angle, 2, axis=1) if repeat else np.concatenate([angle, angle], axis=1)
-    return f.gain * np.cos(angle), f.gain * np.sin(angle)
+    return float(f.gain), angle
 
 
 def _made(waves: CosSin, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -19,7 +19,12 @@ TRIALS = {2: (3, 5), 3: (2, 3, 5)}
 def axes_wanted(bound: Bound) -> int:
     """How many axes the wanted table has; 1 if it is no table of a grid."""
     e = bound.hints.encoding
-    return len(getattr(e.axes, "pairs", ())) or 1 if isinstance(e, Sinusoidal) else 1
+    return axes_of(e) if isinstance(e, Sinusoidal) else 1
+
+
+def axes_of(encoding: Sinusoidal) -> int:
+    """How many axes a table is for; 1 where its channels are not shared among axes."""
+    return len(getattr(encoding.axes, "pairs", ())) or 1
 
 
 def grid_box(bound: Bound) -> tuple[Rows, str]:

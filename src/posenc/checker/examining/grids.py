@@ -7,6 +7,7 @@ from itertools import permutations
 import numpy as np
 
 from posenc.checker.boxes import Array, Rows
+from posenc.checker.calling.grids import axes_of
 from posenc.checker.gathering import Gathered
 from posenc.formulas.tables import grid_positions, sinusoidal_table
 from posenc.records.finding import Evidence, FirstWrong, Recovered
@@ -19,7 +20,7 @@ SIZES = (2, 3, 5, 7)
 
 def examine_grid(notes: Gathered, box: Rows, encoding: Sinusoidal) -> None:
     """Compare ``(height * width, dim)`` rows with the wanted table under every order of axes and cells."""
-    if len(encoding.axes.pairs) > 2:  # type: ignore[union-attr]
+    if axes_of(encoding) > 2:
         examine_axes(notes, box, encoding)
         return
     table = box.calls["grid"](HEIGHT, WIDTH)
@@ -56,7 +57,7 @@ def examine_grid(notes: Gathered, box: Rows, encoding: Sinusoidal) -> None:
         for name, positions in forms:
             right = sinusoidal_table(encoding.replace(order=order, prefix=0), positions)
             if np.abs(table - right).max() <= loose:
-                _say(notes, name, order, encoding, table, cells)
+                _say(notes, name, order, encoding, table)
                 return
     if _dropped(notes, table.reshape(HEIGHT, WIDTH, -1), ("rows", "columns"), loose):
         return
@@ -71,20 +72,12 @@ def examine_grid(notes: Gathered, box: Rows, encoding: Sinusoidal) -> None:
                 recovered=[Recovered(name="axes", value=name)],
             )
             return
-    right = sinusoidal_table(encoding.replace(prefix=0), cells)
-    k, c = np.unravel_index(int(np.abs(table - right).argmax()), table.shape)
-    notes.found(
-        "defect",
-        ("axis-order", "exponent"),
-        "the table of the grid follows no order of axes and cells",
-        evidence=[Evidence(name=f"channel {c} of cell {k}", expected=float(right[k, c]), seen=float(table[k, c]))],
-        first=FirstWrong(position=float(k), pair=int(c), of="channel"),
-    )
+    _no_order(notes, encoding, table, cells, "the table of the grid follows no order of axes and cells")
 
 
 def examine_axes(notes: Gathered, box: Rows, encoding: Sinusoidal) -> None:
     """A grid of three axes or more, of different sizes: the axes in every order, and an axis that is dropped."""
-    axes = len(encoding.axes.pairs)  # type: ignore[union-attr]
+    axes = axes_of(encoding)
     sizes = SIZES[:axes]
     table = box.calls["grid"](*sizes)
     notes.ran("a grid with different sizes along its axes")
@@ -102,7 +95,7 @@ def examine_axes(notes: Gathered, box: Rows, encoding: Sinusoidal) -> None:
             right = sinusoidal_table(encoding.replace(order=order, prefix=0), cells[:, list(axes_in_order)])
             if np.abs(table - right).max() <= loose:
                 named = " ".join(str(a) for a in axes_in_order)
-                _say(notes, "rows first", order, encoding, table, cells)
+                _say(notes, "rows first", order, encoding, table)
                 if list(axes_in_order) != sorted(axes_in_order):
                     notes.found(
                         "convention",
@@ -116,12 +109,16 @@ def examine_axes(notes: Gathered, box: Rows, encoding: Sinusoidal) -> None:
                 return
     if _dropped(notes, table.reshape(*sizes, -1), tuple(f"axis {a}" for a in range(axes)), loose):
         return
+    _no_order(notes, encoding, table, cells, "the table of the grid follows no order of axes")
+
+
+def _no_order(notes: Gathered, encoding: Sinusoidal, table: Array, cells: Array, title: str) -> None:
     right = sinusoidal_table(encoding.replace(prefix=0), cells)
     k, c = np.unravel_index(int(np.abs(table - right).argmax()), table.shape)
     notes.found(
         "defect",
         ("axis-order", "exponent"),
-        "the table of the grid follows no order of axes",
+        title,
         evidence=[Evidence(name=f"channel {c} of cell {k}", expected=float(right[k, c]), seen=float(table[k, c]))],
         first=FirstWrong(position=float(k), pair=int(c), of="channel"),
     )
@@ -155,8 +152,7 @@ def _permuted(table: Array, right: Array, loose: float) -> bool:
     return True
 
 
-def _say(notes: Gathered, name: str, order: str, encoding: Sinusoidal, table: Array, cells: Array) -> None:
-    del cells
+def _say(notes: Gathered, name: str, order: str, encoding: Sinusoidal, table: Array) -> None:
     notes.recover("axes", name)
     if order != encoding.order:
         notes.found(

@@ -11,6 +11,7 @@ from posenc.checker.boxes import Array, Turning
 from posenc.checker.examining.along import check_along
 from posenc.checker.examining.first_row import check_start
 from posenc.checker.examining.half_precision import rounding_explains
+from posenc.checker.examining.keys import check_keys
 from posenc.checker.examining.layout import Layout, check_layout, layout_of
 from posenc.checker.examining.matrices import check_linear, check_order, in_order, not_finite, tangled
 from posenc.checker.examining.spectra import SAFE, check_frequencies, check_gain
@@ -22,7 +23,6 @@ from posenc.checker.recovery.angles import (
     Waves,
     fit_waves,
     ladder,
-    standing,
     waves_of,
     waves_of_channels,
     wrap,
@@ -30,7 +30,7 @@ from posenc.checker.recovery.angles import (
 from posenc.checker.recovery.rotation import Blocks, blocks
 from posenc.errors import PosencError
 from posenc.formulas.rotation import pairs_of
-from posenc.records.finding import Evidence, FirstWrong, Recovered
+from posenc.records.finding import Evidence, Recovered
 from posenc.spec import Rotary
 
 
@@ -55,7 +55,7 @@ def examine_turning(notes: Gathered, box: Turning, encoding: Rotary, served: int
     wanted = Wanted(encoding)
     indices = _indices(pairs, encoding)
     theta, waves = _short(notes, box, found, pairs, indices, encoding)
-    _keys(notes, box, found, pairs, waves)
+    check_keys(notes, box, pairs, waves)
     if theta is not None:
         _far(notes, box, pairs, waves, theta, wanted, indices, served)
 
@@ -134,107 +134,6 @@ def _short(
     if inside and (compared.same or low):  # the wanted numbers are better than those fitted through rounding
         exact = right[indices] * (np.sign(waves.theta) if (waves.theta < 0).all() else 1.0)
     return exact, waves
-
-
-def _keys(notes: Gathered, box: Turning, found: Blocks, pairs: NDArray[np.int64], waves: Waves) -> None:
-    """Keys turned like queries (xPos apart)."""
-    if box.turn_key is None:
-        return
-    notes.ran("keys against queries")
-    other = waves_of(box, pairs, waves.positions, box.turn_key)
-    gap = np.abs(wrap(other.theta - waves.theta)).max(initial=0.0)
-    if gap > 1e-4 * np.abs(waves.theta).max(initial=1.0) + 8 * box.rounding:
-        i = int(np.abs(other.theta - waves.theta).argmax())
-        notes.found(
-            "defect",
-            ("double-application", "layout"),
-            "keys are turned otherwise than queries",
-            evidence=[
-                Evidence(
-                    name=f"radians per position of pair {i}, keys",
-                    expected=float(waves.theta[i]),
-                    seen=float(other.theta[i]),
-                )
-            ],
-            cause=_of_keys(other.theta, waves.theta),
-            first=FirstWrong(pair=i),
-            recovered=[
-                Recovered(
-                    name="key angle over query angle",
-                    value=float(other.theta[0] / waves.theta[0] if waves.theta[0] else 0.0),
-                    expected=1.0,
-                )
-            ],
-        )
-    else:
-        _keys_elsewhere(notes, box, waves, other)
-    if (
-        np.abs(other.growth + waves.growth).max(initial=0.0) > 1e-6 + 8 * box.rounding / 256
-        and np.abs(waves.growth).max(initial=0.0) > 1e-6
-    ):
-        notes.found(
-            "defect",
-            ("attention-factor",),
-            "keys do not shrink as queries grow: xPos does not cancel",
-            cause="keys are multiplied by the gain of queries, not divided by it",
-            evidence=[
-                Evidence(
-                    name="log gain per position of keys", expected=float(-waves.growth[0]), seen=float(other.growth[0])
-                )
-            ],
-        )
-
-
-def _of_keys(keys: Array, queries: Array) -> str:
-    """Why frequencies of keys may differ from those of queries."""
-    turning = np.abs(queries) > 1e-6
-    if np.abs(keys).max(initial=0.0) < 1e-6 * np.abs(queries).max(initial=1.0):
-        return "keys are not turned"
-    if turning.any() and (np.abs(keys[turning] / queries[turning] - 2) < 1e-3).all():
-        return "keys are turned twice"
-    return "queries and keys take different frequencies"
-
-
-def _keys_elsewhere(notes: Gathered, box: Turning, queries: Waves, keys: Waves) -> None:
-    """The same frequencies, but keys at other positions than queries, or multiplied by another number."""
-    apart = wrap(keys.start - queries.start)
-    if np.abs(apart).max(initial=0.0) > 1e-3 + 8 * box.rounding:
-        ahead, behind = (standing(np.exp(side * apart), queries.theta, reach=512.0) for side in (1j, -1j))
-        shift, left = ahead if ahead[1] <= behind[1] else (-behind[0], behind[1])
-        known = left < 1e-2 + 8 * box.rounding
-        notes.found(
-            "defect",
-            ("offset-cache",),
-            f"keys stand {shift:g} positions away from queries of the same token"
-            if known
-            else "keys start at other angles than queries",
-            evidence=[
-                Evidence(
-                    name="angle of a key at position 0 beside a query there",
-                    expected=0.0,
-                    seen=float(apart[np.abs(apart).argmax()]),
-                    where=f"pair {int(np.abs(apart).argmax())}",
-                    unit="radians",
-                )
-            ],
-            cause="queries and keys are given different positions: every distance is off by the same number",
-            recovered=[Recovered(name="key position minus query position", value=float(shift), expected=0.0)]
-            if known
-            else [],
-        )
-    factor = keys.gain / np.maximum(queries.gain, 1e-300)
-    still = max(np.abs(keys.growth).max(initial=0.0), np.abs(queries.growth).max(initial=0.0)) < 1e-5
-    uneven = float(max(keys.unevenness.max(initial=0.0), queries.unevenness.max(initial=0.0)))
-    if still and np.abs(np.log(factor)).max(initial=0.0) > 1e-3 + 8 * box.rounding + 2 * uneven:
-        middle = float(np.median(factor))
-        notes.found(
-            "defect",
-            ("attention-factor",),
-            f"keys are multiplied by {middle:.6g} where queries are not: scores are off by that factor",
-            evidence=[Evidence(name="gain of keys over gain of queries", expected=1.0, seen=middle)],
-            cause="a factor is applied to one of the two",
-            recovered=[Recovered(name="gain of keys over gain of queries", value=middle, expected=1.0)],
-        )
 
 
 def _far(

@@ -133,8 +133,8 @@ def _part(notes: Gathered, part: Part, said: Sayings) -> Expected | None:
         _taken(notes, best)
         return None
     tried = Gathered(where=part.where)
-    if part.kind == "relative":
-        tried.measure("columns by distance or bucket", part.box.width)  # type: ignore[union-attr]
+    if part.kind == "relative" and isinstance(part.box, Rows):
+        tried.measure("columns by distance or bucket", part.box.width)
         _taken(notes, tried)
         return None
     try:

@@ -97,7 +97,7 @@ def own_settings(part: Part) -> Expected | None:
                 "rope_parameters": dict(parameters),
             }
         )
-    except Exception:  # settings may differ from layer to layer, or be of another kind
+    except (PosencError, AttributeError, TypeError, ValueError):  # settings by layer, or of another kind
         return None
 
 

@@ -40,6 +40,15 @@ def fresh(probed: Probed, seed: int = 0) -> Any:
         return probed.loaded.fresh()
 
 
+def function_of(bound: Bound, value: Any) -> Callable[..., Any]:
+    """What is called of another object of the subject's kind: itself, or the method that was found."""
+    old: Any = bound.caller.function
+    owner = getattr(old, "__self__", None)
+    method = owner is not None and type(owner) is type(value) and old.__name__ != "__call__"
+    function: Callable[..., Any] = getattr(value, old.__name__) if method else value
+    return function
+
+
 def box_again(probed: Probed, value: Any, dtype: str | None = None, wrap: Callable[[Any], Any] | None = None) -> Box:
     """A box around another object of the same kind, called in the same way.
 
@@ -55,10 +64,7 @@ def box_again(probed: Probed, value: Any, dtype: str | None = None, wrap: Callab
     first = bound_of(probed)
     if first is None:
         raise SubjectError("the subject is called by a convention that was discovered")
-    old = first.caller.function
-    owner = getattr(old, "__self__", None)
-    method = owner is not None and type(owner) is type(value) and old.__name__ != "__call__"
-    function = getattr(value, old.__name__) if method else value
+    function = function_of(first, value)
     speaks = library(first.library.name, dtype or first.library.dtype)
     hints = first.hints.replace(measured=(getattr(probed.box, "largest", None),))
     if "layout" in probed.box.calls:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from posenc.checker.calling.caller import parts
-from posenc.checker.probes.again import asked, bound_of, box_again, fresh
+from posenc.checker.probes.again import asked, bound_of, box_again, fresh, function_of
 from posenc.checker.probes.registry import Probed
 from posenc.errors import PosencError
 
@@ -62,13 +62,9 @@ def made(p: Probed) -> Any:
 
 
 def called(p: Probed, value: Any) -> Callable[..., Any]:
-    """What is called of another object of the subject's kind: itself, or the method that was found."""
+    """What is called of another object of the subject's kind."""
     bound = bound_of(p)
-    old = None if bound is None else bound.caller.function
-    owner = getattr(old, "__self__", None)
-    method = owner is not None and type(owner) is type(value) and old.__name__ != "__call__"  # type: ignore[union-attr]
-    function: Callable[..., Any] = getattr(value, old.__name__) if method else value  # type: ignore[union-attr]
-    return function
+    return value if bound is None else function_of(bound, value)
 
 
 def recorded(p: Probed, lengths: Sequence[int]) -> list[Call]:
