@@ -86,6 +86,28 @@ def test_what_is_not_of_torch_is_left_out_with_the_reason():
     assert left == [f"{EXPORTED}: the subject is not of torch", f"{COMPILED}: the subject is not of torch"]
 
 
+def channel_by_channel(positions, library):
+    out = library.zeros((len(positions), 514))
+    for i in range(0, 514, 2):
+        out[:, i] = library.sin(positions / 10000 ** (i / 514))
+        out[:, i + 1] = library.cos(positions / 10000 ** (i / 514))
+    return out
+
+
+@pytest.mark.parametrize(
+    ("library", "why"),
+    [
+        (np, "it answers with arrays of NumPy"),
+        (torch, "one call makes 2057 operations, more than the 400 that are captured in a moment"),
+    ],
+)
+def test_long_loops_of_python_are_left_out_with_the_reason(library, why):
+    report = check(lambda positions: channel_by_channel(positions, library), "sinusoidal(514)")
+    assert not [f for f in report.findings if f.verdict == "defect"]
+    left = [text for text in report.not_probed if text.startswith((COMPILED, EXPORTED))]
+    assert left == [f"{EXPORTED}: {why}", f"{COMPILED}: {why}"]
+
+
 def test_nothing_is_logged_or_printed(capfd):
     class Fails(torch.nn.Module):
         def __init__(self):

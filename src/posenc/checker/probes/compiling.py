@@ -13,7 +13,16 @@ from typing import Any
 from posenc.checker.boxes import CosSin, Rows, Turning
 from posenc.checker.gathering import Gathered
 from posenc.checker.probes.again import bound_of, is_module
-from posenc.checker.probes.recorded import FIRST, called, farthest_apart, made, recorded, tokens_fit, unheard
+from posenc.checker.probes.recorded import (
+    FIRST,
+    called,
+    farthest_apart,
+    made,
+    recorded,
+    tokens_fit,
+    too_much_to_capture,
+    unheard,
+)
 from posenc.checker.probes.registry import Probed, probe
 from posenc.records.finding import Evidence, FirstWrong
 
@@ -33,6 +42,10 @@ def compiled(notes: Gathered, p: Probed) -> str | None:
     import torch
 
     calls = recorded(p, LENGTHS)
+    with unheard():
+        why = too_much_to_capture(calls[0], called(p, made(p)))
+    if why is not None:
+        return why
     graphs = 0
 
     def count(graph: Any, _: Any) -> Callable[..., Any]:

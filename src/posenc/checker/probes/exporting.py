@@ -7,7 +7,17 @@ from typing import Any
 from posenc.checker.boxes import CosSin, Rows, Turning
 from posenc.checker.gathering import Gathered
 from posenc.checker.probes.again import bound_of, is_module
-from posenc.checker.probes.recorded import FIRST, Call, called, farthest_apart, made, recorded, tokens_fit, unheard
+from posenc.checker.probes.recorded import (
+    FIRST,
+    Call,
+    called,
+    farthest_apart,
+    made,
+    recorded,
+    tokens_fit,
+    too_much_to_capture,
+    unheard,
+)
 from posenc.checker.probes.registry import Probed, probe
 from posenc.records.finding import Evidence, FirstWrong, Recovered
 
@@ -28,6 +38,10 @@ def exported(notes: Gathered, p: Probed) -> str | None:
     fixed = _fixed(sample, other)
     if fixed is not None:
         return f"it takes {fixed}, which a graph holds fixed"
+    with unheard():
+        why = too_much_to_capture(sample, called(p, made(p)))
+    if why is not None:
+        return why
     import torch
 
     value = made(p)

@@ -20,6 +20,8 @@ from posenc.errors import PosencError
 
 FIRST = 3
 """The first position asked for where positions can be chosen: a graph that counts from 0 shows."""
+OPERATIONS = 400
+"""The most operations of a call that is captured as a graph."""
 
 
 @dataclass
@@ -102,6 +104,33 @@ def unheard() -> Iterator[None]:
             yield
     finally:
         logging.disable(before)
+
+
+def too_much_to_capture(call: Call, function: Callable[..., Any]) -> str | None:
+    """Why a graph of a call would be empty or slow to capture; None where it would not.
+
+    A compiler writes out loops of Python, and takes some 10 ms for each operation in them.
+    """
+    import torch
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Counting(TorchDispatchMode):  # type: ignore[no-untyped-call]
+        """Counts the operations of torch."""
+
+        seen = 0
+
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            self.seen += 1
+            return func(*args, **(kwargs or {}))
+
+    args, named = copy.deepcopy((call.args, call.named))
+    with torch.no_grad(), Counting() as counting:  # type: ignore[no-untyped-call]
+        answer = function(*args, **named)
+    if all(isinstance(leaf, np.ndarray) for leaf in torch.utils._pytree.tree_leaves(answer)):
+        return "it answers with arrays of NumPy"
+    if counting.seen > OPERATIONS:
+        return f"one call makes {counting.seen} operations, more than the {OPERATIONS} that are captured in a moment"
+    return None
 
 
 def tokens_fit(p: Probed, lengths: Sequence[int]) -> bool:
