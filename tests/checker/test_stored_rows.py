@@ -11,6 +11,7 @@ import pytest
 from safetensors.numpy import save_file
 from tests.formats.gguf_files import write
 
+from posenc.checker.checking import check
 from posenc.checker.lint import lint
 from posenc.checker.lint.stored_rows import measured
 
@@ -148,3 +149,42 @@ def test_smollm2_is_permuted_against_its_config_by_convention():
     assert seen["correlation of the lengths of rows (2i, 2i + 1)"] > 0.5
     assert seen["correlation of the lengths of rows (i, i + d/2)"] < 0.1
     assert seen["standard errors between the two"] > 5
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("blk.3.attn_q.weight", "posenc check model.safetensors measures"),
+        ("model.layers.0.self_attn.k_proj.weight", "by its name a projection of queries or keys"),
+        ("encoder.layer.2.attention.self.query.weight", "by its name a projection of queries or keys"),
+        ("model.layers.0.mlp.up_proj.weight", "feed-forward"),
+        ("bert.embeddings.word_embeddings.weight", "vocabulary"),
+        ("model.norm.weight", "normalisation"),
+    ],
+)
+def test_a_weight_that_is_named_after_something_else_is_no_table_of_positions(name, said, tmp_path):
+    save_file({name: np.random.default_rng(0).normal(size=(29, 14))}, tmp_path / "model.safetensors")
+    assert said in str(check(f"{tmp_path / 'model.safetensors'}#{name}").could_not_run)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "h.wpe.weight",
+        "bert.embeddings.position_embeddings.weight",
+        "layers.1.self_attn.rotary_emb.inv_freq",
+        "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight",
+        "value",
+    ],
+)
+def test_a_name_that_speaks_of_positions_or_of_nothing_is_examined(name, tmp_path):
+    values = np.random.default_rng(1).normal(size=(29, 14))
+    save_file({name: values, "lm_head.weight": values}, tmp_path / "model.safetensors")
+    assert check(f"{tmp_path / 'model.safetensors'}#{name}").could_not_run is None
+
+
+def test_a_whole_file_is_examined_alike_from_python(tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps(CONFIG))
+    plain, linted = check(tmp_path / "config.json"), lint(tmp_path / "config.json")
+    assert plain.probes == linted.probes
+    assert "unread-key" in plain.probes

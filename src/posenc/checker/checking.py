@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import Any
 
@@ -43,7 +44,8 @@ def check(
 
     Args:
         subject: a function, class, module, array, pair or dict of arrays (a dump), or a text: ``module:attr``, a
-            ``.py`` file, an array file (``file#tensor``), ``transformers:TYPE``, a model folder.
+            ``.py`` file, an array file (``file#tensor``), ``transformers:TYPE``, a model folder; a ``.gguf`` or
+            ``.json`` file without ``#tensor`` is examined by :func:`posenc.checker.lint.lint`.
         expect: an encoding, a line of notation, a model by any name that :func:`posenc.read` takes; None identifies.
         call: the roles of the arguments in order (``"x, positions"``); discovered otherwise.
         layout: letters of the dimensions of queries (``"bhtd"``); discovered otherwise.
@@ -62,6 +64,10 @@ def check(
     >>> check(1e4 ** (-np.arange(0, 8, 2) / 8), "rotary(8)").acquitted
     True
     """
+    if isinstance(subject, str | os.PathLike) and os.fspath(subject).endswith((".json", ".gguf")):
+        from posenc.checker.lint import lint
+
+        return lint(subject, expect)
     if timeout is not None and isinstance(subject, str):
         from posenc.checker.running import check_apart
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,18 @@ CONVERT = (
 )
 POSITION_PARTS = ("freqs", "rope", "positional_embedding", "pe", "position_enc")
 """Last parts of names that speak of positions, beside those of stored models."""
+OTHER_WEIGHTS = (
+    (
+        r"(attn|self_attn|attention|self)[._](q|k)(_proj)?|w[qk]|(query|key)",
+        "a projection of queries or keys",
+        "posenc check {file} measures which channels a model's stored rows pair.",
+    ),
+    (r"(attn|self_attn|attention|self)[._](v|o|out|output)(_proj)?|w[vo]|value", "a projection of attention", ""),
+    (r"ffn_\w+|(gate|up|down)_proj|fc[12]|c_fc|w[123]|dense", "a layer of the feed-forward part", ""),
+    (r"token_embd|embed_tokens|word_embeddings|tok_embeddings|wte|lm_head|output", "a table of the vocabulary", ""),
+    (r"\w*norm\w*|ln_\w+", "a normalisation", ""),
+)
+"""Names of weights that hold no positions: a pattern of the part before ``.weight``, what it is, and what to do."""
 
 
 def is_array_file(path: Path) -> bool:
@@ -50,7 +63,28 @@ def load_arrays(path: Path, tensor: str | None = None) -> dict[str, np.ndarray]:
 
         file = SafetensorsFiles(path)
         names = [stored.name for stored in read_header(path)]
-    return {name: typed(file.rows(name), _dtype(file, path, name)) for name in _chosen(names, tensor, path)}
+    chosen = _chosen(names, tensor, path)
+    for name in chosen:
+        _refuse_other_weights(name, path)
+    return {name: typed(file.rows(name), _dtype(file, path, name)) for name in chosen}
+
+
+def _refuse_other_weights(name: str, path: Path) -> None:
+    """Any trained matrix looks like a learned table: what its own name denies is not called one.
+
+    Raises:
+        FormatError: the name is that of another weight.
+    """
+    stem = name.removesuffix(".weight").removesuffix(".bias")
+    if "." not in name:
+        return
+    for pattern, what, mend in OTHER_WEIGHTS:
+        if re.search(rf"(^|\.)({pattern})$", stem):
+            raise FormatError(
+                "an array about positions is examined: frequencies, a table, a bias",
+                f"{name}, by its name {what}",
+                mend.format(file=path.name) or "Save it as .npy under another name where it is one.",
+            )
 
 
 class Typed(np.ndarray):
