@@ -140,3 +140,8 @@ def test_sizes_grow_until_a_config_takes_them():
     config = tiny_config("esmc")
     assert config.num_attention_heads == 4
     assert config.hidden_size == 96
+
+
+@pytest.mark.parametrize("model_type", ["gemma3n_text", "glm5_next_text", "molmo2", "zamba2", "zaya"])
+def test_settings_of_single_layers_follow_a_smaller_number_of_layers(model_type):
+    assert sum(p.numel() for p in tiny_model(model_type).parameters()) < 3e7

@@ -16,13 +16,13 @@ SIZES = (
     (r"^(n_group|topk_group|num_expert_group)$", 1),
     (r"intermediate_size|ffn_hidden|ffn_dim|n_inner|mlp_dim|d_ff$", 48),
     (r"^(num_hidden_layers|n_layer|n_layers|num_layers|encoder_layers|decoder_layers|num_decoder_layers)$", 4),
-    (r"^(hidden_size|n_embd|d_model|embed_dim|emb_dim|encoder_hidden_size)$", 96),
+    (r"^(hidden_size|n_embd|d_model|embed_dim|emb_dim|(encoder|text|audio|out)_hidden_size)$", 96),
     (r"^(num_attention_heads|n_head|n_heads|num_heads|encoder_attention_heads|decoder_attention_heads)$", 4),
     (r"^(num_key_value_heads|num_kv_heads)$", 2),
     (r"^d_kv$", 24),
     (r"^(max_position_embeddings|n_positions|max_seq_len)$", 512),
     (r"^original_max_position_embeddings$", 128),
-    (r"^(pad_token_id|bos_token_id|eos_token_id|decoder_start_token_id)$", 0),
+    (r"^(pad|bos|eos|decoder_start|blank)_token_id$", 0),
 )
 """Sizes by names of settings. Heads of 24 channels: no power of two."""
 FIRST_ID = 6
@@ -64,11 +64,21 @@ EXTRA: dict[str, dict[str, Any]] = {
     "diffusion_gemma_text": {"num_experts": 4, "top_k_experts": 2, "moe_intermediate_size": 48},
     "deepseek_v2": {**LATENT, "first_k_dense_replace": 4},
     "deepseek_v3": {**LATENT, "first_k_dense_replace": 4},
+    "fun_asr_nano": {"adaptor_config": {"hidden_size": 96, "intermediate_size": 24, "num_hidden_layers": 2}},
     "minicpm3": LATENT,
+    "molmo2_adapter": {"vision_feature_layer": [3, 1]},
+    "dots3_note_text": {**LATENT, "head_dim": 32},
+    "dots3_note_vision_encoder": {"adapter_in_dim": 96},
     "dots1": {"n_shared_experts": 1, "first_k_dense_replace": 4},
     "esm": {"vocab_size": 97, "position_embedding_type": "rotary", "mask_token_id": 5},
-    "gemma3n_text": {"num_kv_shared_layers": 0, "num_hidden_layers": 5},
+    "gemma3n_text": {"num_kv_shared_layers": 0, "num_hidden_layers": 5, "intermediate_size": 48},
     "falcon_h1": {"mamba_d_ssm": 192, "mamba_n_heads": 8, "mamba_d_head": 24, "mamba_d_state": 16},
+    "csm": {"codec_config": {"model_type": "mimi"}},
+    "glm5_next_text": {"qk_rope_head_dim": 0, "head_dim": 0, "qk_nope_head_dim": 20},
+    "hy_v4_vl_text": {"rope_parameters": {**PLAIN, "mrope_section": [2, 2, 2]}},
+    "kyutai_speech_to_text": {"audio_pad_token_id": 0, "audio_bos_token_id": 0},
+    "zamba": {"num_hidden_layers": 12, "attention_hidden_size": 192, "attention_head_dim": 48, "mamba_dt_rank": 6},
+    "zaya": {"num_experts_per_tok": 1},
     "glm4v_moe_text": {"rope_parameters": {**PLAIN, "partial_rotary_factor": 0.5, "mrope_section": [2, 2, 2]}},
     "granitemoehybrid": {"mamba_n_heads": 8, "mamba_d_head": 24},
     "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1},
@@ -83,6 +93,7 @@ LAYERS = r"layers?$|^vocab_size|_token_id$"
 """Settings that make a model small and that few others depend on."""
 BY_LAYER = ("layer_types", "mlp_layer_types", "per_layer_config")
 """Settings of single layers, which another number of layers makes wrong."""
+LAYER_COUNTS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 NO_HEAD_DIM = ("head_dim", "attention_head_dim", "kv_channels")
 
 
@@ -163,7 +174,7 @@ def _sizes(defaults: dict[str, Any], whole: bool = True, names: str = "") -> dic
         if isinstance(value, dict) and "model_type" in value:
             inner = {k: v for k, v in value.items() if not k.startswith("_") and k not in BY_LAYER}
             kept = inner if whole else {"model_type": value["model_type"]}
-            sizes[key] = {**kept, **_sizes(inner, whole, names), **EXTRA.get(str(value["model_type"]), {})}
+            sizes[key] = {**kept, **_sizes(value, whole, names), **EXTRA.get(str(value["model_type"]), {})}
         if isinstance(value, dict) and "mrope_section" in value and not names:
             sizes[key] = {**value, "mrope_section": [4, 4, 4]}  # the 12 pairs of a head of 24
         if isinstance(value, bool) or not isinstance(value, int | type(None)):
@@ -174,6 +185,7 @@ def _sizes(defaults: dict[str, Any], whole: bool = True, names: str = "") -> dic
                 taken = False  # some types have their padding written into their code
             if taken and re.search(pattern, key) and re.search(names, key):
                 sizes[key] = size
+    sizes |= _by_layer(defaults, {**sizes, **EXTRA.get(str(defaults.get("model_type")), {})})
     if LATENT.keys() <= defaults.keys() and not names:
         sizes |= LATENT
     elif not names:
@@ -181,6 +193,18 @@ def _sizes(defaults: dict[str, Any], whole: bool = True, names: str = "") -> dic
     if "initializer_range" in defaults:
         sizes["initializer_range"] = 0.2
     return sizes
+
+
+def _by_layer(defaults: dict[str, Any], sizes: dict[str, Any]) -> dict[str, Any]:
+    """Settings of single layers, for fewer layers: lists are thinned out evenly, those by number are left away."""
+    count = next((key for key in LAYER_COUNTS if key in sizes), None)
+    if count is None:
+        return {}
+    before, after = defaults[count], sizes[count]
+    chosen = [round(i * (before - 1) / max(after - 1, 1)) for i in range(after)]
+    lists = {k: v for k, v in defaults.items() if isinstance(v, list) and len(v) == before and k not in BY_LAYER}
+    numbered: dict[str, Any] = {k: {} for k in BY_LAYER if isinstance(defaults.get(k), dict)}
+    return {**{k: [v[i] for i in chosen] for k, v in lists.items()}, **numbered}
 
 
 def library() -> Any:
