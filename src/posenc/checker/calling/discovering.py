@@ -19,6 +19,7 @@ from posenc.checker.calling.roles import bindings, signature_of
 from posenc.checker.calling.rotations import rotation_box
 from posenc.checker.calling.score_boxes import scores_box
 from posenc.checker.calling.tables import made_box
+from posenc.checker.calling.tokens import tokens_box
 from posenc.errors import PosencError, SubjectError
 
 METHODS = ("rotate_queries_or_keys", "rotate_queries_and_keys", "apply_rotary_emb", "apply_rotary", "rotate")
@@ -69,6 +70,8 @@ def _box(bound: Bound) -> tuple[Box, str]:
         return attention_box(bound)
     if bound.has("scores"):
         return scores_box(bound)
+    if bound.has("tokens") or set(bound.roles.values()) == {"mask"}:
+        return tokens_box(bound)
     alone = set(bound.roles.values()) == {"x"}  # whose shape may say how many positions there are
     if (alone or bound.has("x", "positions") or bound.has("x", "length")) and not bound.has("cos"):
         try:

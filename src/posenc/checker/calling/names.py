@@ -47,6 +47,8 @@ NAMES: dict[str, tuple[str, ...]] = {
         "ids",
         "index",
     ),
+    "tokens": ("input_ids", "token_ids", "tokens", "input_tokens", "src_tokens", "prev_output_tokens", "token_indices"),
+    "shape": ("input_ids_shape", "input_shape"),
     "offset": (
         "offset",
         "start_pos",

@@ -83,7 +83,7 @@ def _bodies(function: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
 
 
 GUESSES: dict[int, tuple[tuple[str, ...], ...]] = {
-    1: (("x",), ("positions",), ("length",), ("relative",)),
+    1: (("x",), ("tokens",), ("positions",), ("length",), ("relative",), ("shape",)),
     2: (
         ("x", "positions"),
         ("q", "k"),
@@ -131,13 +131,15 @@ def bindings(signature: Signature, told: tuple[str, ...] | None = None) -> Itera
             if not p.required and p.role in ("positions", "offset", "k", "length", "dim", "base", "heads", "n_k")
         ]
         roles = set(known.values())
-        inputs = {"x", "q", "positions", "scores", "relative", "n_q", "n_k"}
+        inputs = {"x", "q", "positions", "scores", "relative", "n_q", "n_k", "tokens", "mask", "shape"}
         makes = any(p.role == "dim" for p in parameters) and not roles & inputs  # a table of some width
         useful = {
             p.name: p.role
             for p in optional
             if p.role and p.role not in roles and p.role not in ("k", "offset") + (() if makes else ("length",))
         }
+        if roles & {"tokens", "mask"}:  # positions that nobody gives are what a model relies on
+            yield dict(known)
         if required or useful:
             yield {**known, **useful}
             if useful:
@@ -155,7 +157,8 @@ def bindings(signature: Signature, told: tuple[str, ...] | None = None) -> Itera
     names = [p.name for p in required] or [f"#{i}" for i in range(count)]
     for roles_in_order in GUESSES.get(len(names), ()):
         guess = dict(zip(names, roles_in_order, strict=True))
-        if len(names) == 1 or all(known.get(name, role) == role for name, role in guess.items()):
+        ids = len(names) == 1 and known.get(names[0]) == "tokens" and roles_in_order != ("x",)
+        if not ids and (len(names) == 1 or all(known.get(name, role) == role for name, role in guess.items())):
             yield guess
     if not parameters and not signature.readable:
         for one in (("x", "positions"), ("x",)):

@@ -40,7 +40,7 @@ def made_box(bound: Bound) -> tuple[Box, str]:
         return grid_box(bound)
     if bound.has("n_q", "n_k"):
         return bias_box(bound, lambda n_q, n_k: {"n_q": n_q, "n_k": n_k})
-    if bound.has("positions") or bound.has("length") or bound.has("x"):
+    if bound.has("positions") or bound.has("length") or bound.has("x") or bound.has("shape"):
         return _by_position(bound)
     result = bound.call()
     values = parts(result)
@@ -90,6 +90,7 @@ def _asked(bound: Bound, free: bool, form: str, at: Array) -> Any:
         return bound.call(**given)
     rows = int(at.max()) + 1
     given = {"x": bound.library.array(np.zeros(CARRIERS[form](rows, bound.dim)))} if bound.has("x") else {}
+    given |= {"shape": (1, rows)} if bound.has("shape") else {}
     return bound.call(**(given | {"length": rows} if bound.has("length") else given))
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from posenc.checker.boxes import CosSin, Rows, Turning
@@ -10,7 +13,7 @@ from posenc.checker.calling.caller import Caller, parts
 from posenc.checker.calling.layouts import as_layout, from_layout
 from posenc.checker.calling.roles import signature_of
 from posenc.checker.gathering import Gathered
-from posenc.checker.probes.again import apart, bound_of
+from posenc.checker.probes.again import apart, asked, bound_of, box_again
 from posenc.checker.probes.registry import Probed, probe
 from posenc.checker.recovery.angles import standing
 from posenc.errors import PosencError
@@ -26,17 +29,9 @@ def splits(notes: Gathered, p: Probed) -> str | None:
     name = next((q.name for q in signature_of(bound.caller.function).parameters if q.role == "offset"), None)
     if name is None:
         return "the subject takes no offset"
-    layout = p.box.calls["layout"]
-    again = Bound(Caller(bound.caller.function, bound.library), {**bound.roles, name: "offset"}, bound.hints, bound.dim)
-    inputs = [role for role in ("q", "k", "x") if again.has(role)]
+    run = _turned_from(p, bound, name) if "layout" in p.box.calls else _rows_from(p, name)
     n = 11
     x = np.random.default_rng(2).normal(size=(1, n, bound.dim))
-
-    def run(part: np.ndarray, offset: int) -> np.ndarray:
-        given = {role: bound.library.array(as_layout(layout, part)) for role in inputs}
-        if again.has("length"):
-            given["length"] = part.shape[1]
-        return np.asarray(from_layout(layout, parts(again.call(**given, offset=offset))[0], part.shape)[0])
 
     whole = run(x, 0)
     for cut in (1, 4, 7):
@@ -46,6 +41,7 @@ def splits(notes: Gathered, p: Probed) -> str | None:
             wrong = int(
                 np.flatnonzero(np.abs(np.concatenate(pieces) - whole).max(axis=1) > 8 * p.box.rounding + 1e-5)[0]
             )
+            stands = _stands(p, pieces[1], x[:, cut])
             notes.found(
                 "defect",
                 ("offset-cache",),
@@ -58,16 +54,39 @@ def splits(notes: Gathered, p: Probed) -> str | None:
                 first=FirstWrong(position=float(wrong)),
                 cause="the offset is ignored, or a cache is keyed without it",
                 like="offset cache-key",
-                recovered=[
-                    Recovered(
-                        name="position of the first single token",
-                        value=_stands(p, pieces[1], x[:, cut]),
-                        expected=float(cut),
-                    )
-                ],
+                recovered=[]
+                if stands is None
+                else [Recovered(name="position of the first single token", value=stands, expected=float(cut))],
             )
             break
     return None
+
+
+def _turned_from(p: Probed, bound: Bound, name: str) -> Callable[[np.ndarray, int], np.ndarray]:
+    """What the subject makes of ``(1, tokens, d)`` vectors from an offset on."""
+    layout = p.box.calls["layout"]
+    again = Bound(Caller(bound.caller.function, bound.library), {**bound.roles, name: "offset"}, bound.hints, bound.dim)
+    inputs = [role for role in ("q", "k", "x") if again.has(role)]
+
+    def run(part: np.ndarray, offset: int) -> np.ndarray:
+        given = {role: bound.library.array(as_layout(layout, part)) for role in inputs}
+        if again.has("length"):
+            given["length"] = part.shape[1]
+        return np.asarray(from_layout(layout, parts(again.call(**given, offset=offset))[0], part.shape)[0])
+
+    return run
+
+
+def _rows_from(p: Probed, name: str) -> Callable[[np.ndarray, int], np.ndarray]:
+    """The rows that the subject makes for as many tokens as there are vectors, from an offset on."""
+
+    def run(part: np.ndarray, offset: int) -> np.ndarray:
+        def wrap(function: Callable[..., Any]) -> Callable[..., Any]:
+            return lambda *args, **named: function(*args, **{**named, name: offset})
+
+        return asked(box_again(p, p.value, wrap=wrap), np.arange(float(part.shape[1])))
+
+    return run
 
 
 def _stands(p: Probed, seen: np.ndarray, x: np.ndarray) -> float | None:
