@@ -15,10 +15,13 @@ class PosencError(ValueError):
         remedy: what to do about it, if something can be said.
     """
 
+    room = 160
+    """The most characters shown of what was seen."""
+
     def __init__(self, rule: str, seen: object = None, remedy: str | None = None) -> None:
         self.rule = shown(rule, 600)
         blank = isinstance(seen, str) and not seen.strip()
-        self.seen = None if seen is None else shown(repr(seen) if blank else seen)
+        self.seen = None if seen is None else shown(repr(seen) if blank else seen, self.room)
         self.remedy = None if remedy is None else shown(remedy, 600)
         super().__init__(self.rule, self.seen, self.remedy)
 
@@ -27,7 +30,7 @@ class PosencError(ValueError):
         if self.seen is not None:
             text += f"; got {self.seen}"
         if self.remedy:
-            text += f". {self.remedy}"
+            text += f"{'' if text.endswith('.') else '.'} {self.remedy}"
         return text
 
 
@@ -45,6 +48,8 @@ class ShapeError(PosencError):
 
 class SubjectError(PosencError):
     """Code or data handed over for examination cannot be run or used."""
+
+    room = 480
 
 
 def shown(value: object, limit: int = 160) -> str:

@@ -63,7 +63,7 @@ class Caller:
         except (PosencError, KeyboardInterrupt):
             raise
         except BaseException as error:
-            raise SubjectError("the subject runs", f"{type(error).__name__}: {_said(error)}") from None
+            raise SubjectError("the subject runs", _said(error)) from None
         finally:
             self.printed += len(out.getvalue())
         for name, (now, before) in watched.items():
@@ -78,10 +78,13 @@ def why(error: PosencError) -> str:
 
 
 def _said(error: BaseException) -> str:
+    """The exception's name, and the first line of its message if it has one."""
+    name = type(error).__name__
     try:
-        return str(error).strip().split("\n")[0][:200]
+        message = str(error).strip().split("\n")[0][:200]
     except Exception:
-        return "<no message>"
+        return f"{name} without a message"
+    return f"{name}: {message}" if message else f"{name} without a message"
 
 
 def _copy(value: Any) -> np.ndarray | None:

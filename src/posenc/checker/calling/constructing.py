@@ -6,7 +6,7 @@ import contextlib
 import inspect as signatures
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,16 @@ from posenc.checker.calling.caller import Caller
 from posenc.checker.calling.hints import Hints
 from posenc.checker.calling.library import library
 from posenc.checker.calling.roles import ROLE_OF
+from posenc.checker.calling.settings import (
+    HEAD_WIDTH,
+    MODEL_WIDTH,
+    annotations_of,
+    by_type,
+    rows_of,
+    settings_for,
+)
 from posenc.errors import SubjectError
-from posenc.spec import Learned, Rotary
+from posenc.spec import Rotary
 
 
 @contextlib.contextmanager
@@ -75,12 +83,14 @@ def arguments_for(cls: type, hints: Hints) -> tuple[dict[str, Any], list[str]]:
         SubjectError: the constructor's parameters cannot be read.
     """
     try:
-        parameters = signatures.signature(cls).parameters.values()
+        parameters = list(signatures.signature(cls).parameters.values())
     except (TypeError, ValueError):
         raise SubjectError("the constructor's parameters can be read", cls.__name__) from None
     e = hints.encoding
     given: dict[str, Any] = {}
     unknown: list[str] = []
+    types = annotations_of(cls)
+    roles = {ROLE_OF.get(p.name.lower()) for p in parameters}
     for p in parameters:
         if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
             continue
@@ -89,8 +99,10 @@ def arguments_for(cls: type, hints: Hints) -> tuple[dict[str, Any], list[str]]:
             given[p.name] = (
                 e.rotary_dim if isinstance(e, Rotary) and "rotary" in p.name.lower() else _width(e, hints, p.name)
             )
+            if p.name in MODEL_WIDTH and "heads" in roles and isinstance(e, Rotary) and not _head_width(parameters):
+                given[p.name] = hints.heads * e.head_dim
         elif role == "length" and required:
-            given[p.name] = _rows(e, hints)
+            given[p.name] = rows_of(e, hints)
         elif role in ("base", "heads", "buckets", "max_distance", "interleaved", "not_interleaved") and (
             required or e is not None
         ):
@@ -98,13 +110,27 @@ def arguments_for(cls: type, hints: Hints) -> tuple[dict[str, Any], list[str]]:
         elif role == "dropout":
             given[p.name] = 0.0
         elif required:
-            unknown.append(p.name)
+            try:
+                given[p.name] = _other(p.name, types.get(p.name), hints)
+            except KeyError:
+                unknown.append(p.name)
     return given, unknown
 
 
-def _rows(e: Any, hints: Hints) -> int:
-    """A learned table has the rows it is wanted with; any other as many as are looked at."""
-    return e.shape[0] + e.offset if isinstance(e, Learned) and len(e.shape) == 1 else hints.length
+def _other(name: str, annotation: Any, hints: Hints) -> Any:
+    """Settings as one object, or a harmless value.
+
+    Raises:
+        KeyError: nothing is known of the parameter.
+    """
+    try:
+        return settings_for(name, annotation, hints)
+    except KeyError:
+        return by_type(name, annotation)
+
+
+def _head_width(parameters: Iterable[signatures.Parameter]) -> bool:
+    return any(p.name.lower() in HEAD_WIDTH for p in parameters)
 
 
 def _width(e: Any, hints: Hints, name: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect as signatures
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -25,10 +26,15 @@ from posenc.errors import PosencError, SubjectError
 METHODS = ("rotate_queries_or_keys", "rotate_queries_and_keys", "apply_rotary_emb", "apply_rotary", "rotate")
 """Methods of an instance that turn queries and keys, before its call."""
 MOST_TRIES = 240
+OTHER_TYPES = ("float16", "bfloat16", "float64")
+ABOUT_TYPES = re.compile(r"dtype|type|float|fp16|bf16|half|double|precision", re.IGNORECASE)
+"""What an error says that is about the type of its inputs."""
 
 
 def discover(subject: Any, hints: Hints) -> tuple[Box, str, Caller | None]:
     """A box for a callable, and the convention in words.
+
+    A subject that complains about the type of its inputs is asked in other types than float32 too.
 
     Raises:
         SubjectError: no convention works; the message says what was tried.
@@ -36,6 +42,23 @@ def discover(subject: Any, hints: Hints) -> tuple[Box, str, Caller | None]:
     box = adapted(subject, hints)
     if box is not None:
         return box, f"{type(subject).__name__} speaks the adapter protocol", None
+    try:
+        return _discovered(subject, hints)
+    except SubjectError as first:
+        if hints.dtype != "float32" or not ABOUT_TYPES.search(str(first)):
+            raise
+        for dtype in OTHER_TYPES:
+            with contextlib.suppress(PosencError):
+                return _discovered(subject, hints.replace(dtype=dtype))
+        raise
+
+
+def _discovered(subject: Any, hints: Hints) -> tuple[Box, str, Caller | None]:
+    """One type of inputs.
+
+    Raises:
+        SubjectError: no convention works.
+    """
     failures: list[str] = []
     tries = 0
     for bound in _ways(subject, hints):

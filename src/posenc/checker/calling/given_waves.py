@@ -55,6 +55,23 @@ def given_waves(bound: Bound, form: str, positions: np.ndarray, batch: int) -> d
     return given
 
 
+def in_words(form: str) -> str:
+    """A form as it is printed.
+
+    >>> in_words("half 1tc")
+    'a column for each pair, (1, tokens, columns)'
+    """
+    columns, shape = form.split(" ")
+    names = {"t": "tokens", "b": "batch", "c": "columns", "1": "1"}
+    of = {
+        "made": "as the other piece makes them",
+        "full": "a column for each channel",
+        "half": "a column for each pair",
+        "other": "a column for each channel, laid out for the other pairing",
+    }
+    return f"{of[columns]}, ({', '.join(names[letter] for letter in shape)})"
+
+
 def _wanted(bound: Bound, columns: str, positions: np.ndarray) -> tuple[float, np.ndarray]:
     """Gain and angles of the wanted encoding, not wrapped: a column for each pair, or two in one of two orders."""
     e = bound.hints.encoding

@@ -10,7 +10,7 @@ import numpy as np
 from posenc.checker.boxes import Array, Rows, Turning
 from posenc.checker.calling.bound import BATCH, TOKENS, Bound, farthest, result_dtype
 from posenc.checker.calling.caller import Caller, Misshapen, parts, why
-from posenc.checker.calling.given_waves import given_waves
+from posenc.checker.calling.given_waves import given_waves, in_words
 from posenc.checker.calling.layouts import SIZES, as_layout, from_layout, layouts, position_forms
 from posenc.errors import PosencError, SubjectError
 
@@ -158,10 +158,13 @@ def _turning(
         largest=largest,
         calls={"bound": bound, "layout": layout, "form": form},
     )
-    how = "positions are given" if free else "positions are those of the tokens, from 0"
-    return box, bound.describe(
-        f"turned, layout {'(' + ', '.join(layout) + ')'}, {how}" + (f" as {form}" if form else "")
-    )
+    if not free:
+        how = "positions are those of the tokens, from 0"
+    elif bound.has("cos") or bound.has("angles") or bound.has("complex"):
+        how = f"cosines and sines {in_words(form)}"
+    else:
+        how = f"positions are given as {form}"
+    return box, bound.describe(f"turned, layout ({', '.join(layout)}), {how}")
 
 
 def _spread(

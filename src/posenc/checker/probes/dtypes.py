@@ -39,8 +39,16 @@ def reader(box: Any) -> Callable[[Any, Array], Waves]:
     return lambda other, at: read_in(other.rows(at), at, shape.order).waves
 
 
-def _look(notes: Gathered, p: Probed, other: Any, dtype: str, situation: str) -> bool:
-    """Compare another box's angles with the first one's frequencies; findings say in which situation."""
+def _look(notes: Gathered, p: Probed, other: Any, dtype: str, situation: str, only: str = "") -> bool:
+    """Compare another box's angles with the first one's frequencies; findings say in which situation.
+
+    Args:
+        notes, p: gathered so far, and the subject.
+        other: the box in the situation.
+        dtype: of the situation.
+        situation: in words.
+        only: when the subject is right, in words: its findings are conventions then.
+    """
     read = reader(p.box)
     whole = read(p.box, ladder(p.box, 256))
     theta = whole.theta
@@ -67,13 +75,12 @@ def _look(notes: Gathered, p: Probed, other: Any, dtype: str, situation: str) ->
     )
     ok = check_along(tried, moved, theta, 2 * rounding, dtype)
     for finding in tried.findings:
-        gentle = situation.startswith("after")
         changes: dict[str, Any] = {"title": f"{situation}: {finding.title}"}
-        if gentle:
+        if only:
             changes["verdict"] = "convention"
             changes["cause"] = (
                 finding.cause or "frequencies or tables were rounded with the module's buffers"
-            ) + "; right as long as it is not cast as a whole"
+            ) + f"; right as long as {only}"
         notes.findings.append(finding.model_copy(update=changes))
     for m in tried.measured:
         notes.measure(f"{m.name}, {situation}", m.value, m.note)
@@ -98,7 +105,8 @@ def half_inputs(notes: Gathered, p: Probed) -> str | None:
             value = p.value
         try:
             other = box_again(p, value, dtype=dtype)
-            _look(notes, p, other, dtype, f"with {dtype} inputs")
+            only = "inputs are float32, as NumPy code mostly has them" if bound.library.name == "numpy" else ""
+            _look(notes, p, other, dtype, f"with {dtype} inputs", only)
             done.append(dtype)
         except PosencError as error:
             notes.skipped(f"{dtype} inputs", str(error)[:160])
@@ -116,7 +124,7 @@ def cast(notes: Gathered, p: Probed) -> str | None:
         moved = getattr(copy.deepcopy(p.value), method)()
         try:
             other = box_again(p, moved, dtype=dtype)
-            if not _look(notes, p, other, dtype, f"after .{method}()"):
+            if not _look(notes, p, other, dtype, f"after .{method}()", "it is not cast as a whole"):
                 break
         except PosencError as error:
             notes.skipped(f"after .{method}()", str(error)[:160])

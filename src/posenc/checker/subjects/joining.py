@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from posenc.checker.boxes import Box, CosSin, Rows, Turning, Vector
+from posenc.checker.calling.caller import why
 from posenc.checker.calling.constructing import constructed, quiet
 from posenc.checker.calling.discovering import discover
 from posenc.checker.calling.hints import Hints
@@ -41,7 +42,12 @@ def chosen(loaded: Subject, hints: Hints) -> tuple[Subject, Hints, Subject | Non
                 subject.assumed.append(f"examined {name} with what {other} makes")
                 return subject, given, maker
     classes_first = sorted(pieces.items(), key=lambda item: not isinstance(item[1], type))
-    alone = {name: box for name, value in classes_first if name not in applying and (box := _alone(value, hints))}
+    failures: dict[str, str] = {}
+    alone = {
+        name: box
+        for name, value in classes_first
+        if name not in applying and (box := _alone(name, value, hints, failures))
+    }
     for name in sorted(alone, key=lambda n: _inward(pieces[n], alone[n])):
         subject = _named(loaded, name)
         rest = [other for other in pieces if other != name]
@@ -50,7 +56,7 @@ def chosen(loaded: Subject, hints: Hints) -> tuple[Subject, Hints, Subject | Non
         return subject, hints, None
     raise SubjectError(
         "a file with several functions and classes has one that can be called, or two that belong together",
-        list(pieces)[:8],
+        "; ".join(f"{name}: {failures.get(name, 'it applies what none of the others makes')}" for name in pieces),
         f"Name the one to examine as {loaded.name}:NAME.",
     )
 
@@ -98,8 +104,8 @@ def _turns(value: Any, hints: Hints) -> bool:
         return False
 
 
-def _alone(value: Any, hints: Hints) -> Box | None:
-    """The box of a piece that can be called and answers by position."""
+def _alone(name: str, value: Any, hints: Hints, failures: dict[str, str]) -> Box | None:
+    """The box of a piece that can be called and answers by position; why not is noted."""
     try:
         box, _, _ = discover(_object(value, hints), hints)
         at = np.array([0.0, 3.0])
@@ -109,9 +115,13 @@ def _alone(value: Any, hints: Hints) -> Box | None:
             first, second = box.rows(at)
         else:
             return box
-    except PosencError:
+    except PosencError as error:
+        failures[name] = why(error)[:160]
         return None
-    return None if np.array_equal(first, second) else box
+    if np.array_equal(first, second):
+        failures[name] = "positions 0 and 3 give the same"
+        return None
+    return box
 
 
 def _object(value: Any, hints: Hints) -> Any:

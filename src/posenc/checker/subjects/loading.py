@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
+import enum
 import importlib
 import importlib.util
 import inspect as signatures
@@ -175,9 +177,18 @@ def _own(module: types.ModuleType, name: str) -> dict[str, Any]:
         for k, v in vars(module).items()
         if not k.startswith("_") and callable(v) and getattr(v, "__module__", None) == module.__name__
     }
+    own = {k: v for k, v in own.items() if not _holds_settings(v)} or own
     if not own:
         raise SubjectError(f"{name} defines a public function or class", [])
     return own
+
+
+def _holds_settings(value: Any) -> bool:
+    """Whether a class only holds fields (a dataclass, an enumeration), or is an exception."""
+    if not isinstance(value, type):
+        return False
+    calls = any(callable(vars(value).get(name)) for name in ("__call__", "forward", "call"))
+    return issubclass(value, enum.Enum | BaseException) or (dataclasses.is_dataclass(value) and not calls)
 
 
 def _imported(module: str) -> types.ModuleType:
@@ -209,5 +220,11 @@ def _imported(module: str) -> types.ModuleType:
         raise
     except KeyboardInterrupt:
         raise
+    except SystemExit as error:
+        raise SubjectError(
+            f"{module} can be imported",
+            f"it ends the program (exit {error.code})",
+            "Put what runs it as a program, such as reading arguments, under if __name__ == '__main__'.",
+        ) from None
     except BaseException as error:
         raise SubjectError(f"{module} can be imported", f"{type(error).__name__}: {str(error).strip()[:160]}") from None
