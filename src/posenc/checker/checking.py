@@ -6,10 +6,11 @@ import os
 import time
 from typing import Any
 
-from posenc.checker.calling.caller import why
+from posenc.checker.calling.caller import WrongAxis, why
 from posenc.checker.calling.constructing import chance, constructed, quiet
 from posenc.checker.calling.discovering import discover
 from posenc.checker.calling.hints import Hints, hints_of
+from posenc.checker.calling.layouts import axes_of
 from posenc.checker.examining.dispatch import examine
 from posenc.checker.examining.dumps import examine_dump, read_dump
 from posenc.checker.examining.layered import examine_layers, is_layered
@@ -26,7 +27,7 @@ from posenc.checker.subjects.dumps import is_dump
 from posenc.checker.subjects.joining import chosen
 from posenc.checker.subjects.loading import Subject, load
 from posenc.errors import PosencError, SubjectError, shown
-from posenc.records.finding import CheckReport
+from posenc.records.finding import CheckReport, Evidence, Recovered
 
 
 def check(
@@ -58,7 +59,7 @@ def check(
         The report; a subject that cannot be run is reported in ``could_not_run``.
 
     Raises:
-        PosencError: ``expect`` is no encoding or model.
+        PosencError: ``expect`` is no encoding or model, ``call`` names no roles, ``layout`` is none.
 
     >>> import numpy as np
     >>> check(1e4 ** (-np.arange(0, 8, 2) / 8), "rotary(8)").acquitted
@@ -68,6 +69,9 @@ def check(
         from posenc.checker.lint import lint
 
         return lint(subject, expect)
+    roles = roles_of(call) if call else None
+    if layout:
+        axes_of(layout)
     if timeout is not None and isinstance(subject, str):
         from posenc.checker.running import check_apart
 
@@ -77,8 +81,8 @@ def check(
     task = str(expect) if is_task(expect) else None
     wanted = None if expect is None or task else expected(expect)
     options: dict[str, Any] = {"layout": layout, "library": library, "dtype": dtype}
-    if call:
-        options["call"] = roles_of(call)
+    if roles:
+        options["call"] = roles
     start = time.perf_counter()
     notes = Gathered()
     name = subject if isinstance(subject, str) else shown(getattr(subject, "__name__", type(subject).__name__), 120)
@@ -172,7 +176,7 @@ def _checked(notes: Gathered, loaded: Subject, wanted: Expected, options: dict[s
             break
     if best is None:
         raise SubjectError("the subject is compared with the wanted encoding", "; ".join(dict.fromkeys(failures))[:600])
-    for name in ("findings", "measured", "recovered", "assumed", "notes", "probes", "not_probed"):
+    for name in ("findings", "measured", "recovered", "assumed", "notes", "probes", "not_probed", "part"):
         setattr(notes, name, getattr(best, name))
 
 
@@ -198,13 +202,19 @@ def _one(
     hints = hints_of(encoding, wanted.served, **{k: v for k, v in options.items() if v is not None})
     if loaded.kind == "several":
         loaded, hints, maker = chosen(loaded, hints)
+        notes.part = loaded.part
         for text in loaded.assumed:
             notes.assume(text)
         if maker is not None:
             _one(notes, maker, encoding, wanted, {"library": options["library"], "dtype": options["dtype"]}, probes)
             probes = False  # those of the two together would find the maker's faults again
     value = made(notes, loaded, hints)
-    box, words, caller = discover(value, hints)
+    try:
+        box, words, caller = discover(value, hints)
+    except WrongAxis as wrong:
+        astray(notes, wrong)
+        hints = hints.replace(layout=wrong.exchanged)
+        box, words, caller = discover(value, hints)
     notes.assume(words)
     box = untouched(loaded, value, box, encoding, hints)
     if not differs(notes, box):
@@ -213,6 +223,22 @@ def _one(
             run_probes(notes, loaded, value, box, encoding, hints, wanted.served)
     if caller is not None:
         hostile(notes, caller)
+
+
+def astray(notes: Gathered, wrong: WrongAxis) -> None:
+    """Positions that run along another dimension than the user's layout gives the tokens."""
+    names = {"b": "the batch", "h": "the heads", "d": "the channels"}
+    along = names.get(wrong.axis, wrong.axis)
+    notes.found(
+        "defect",
+        ("axis-order",),
+        f"positions run along {along}, not along the tokens",
+        evidence=[Evidence(name="dimension along which equal vectors differ", expected="t", seen=wrong.axis)],
+        cause=f"dimension {wrong.layout.index(wrong.axis)} of ({', '.join(wrong.layout)}) is taken for the tokens; "
+        "the rest is examined with the two exchanged",
+        remedy="Take the length from the dimension of the tokens, and line the table up with it.",
+        recovered=[Recovered(name="layout", value=wrong.exchanged, expected=wrong.layout)],
+    )
 
 
 def untouched(loaded: Subject, value: Any, box: Any, encoding: Any, hints: Hints) -> Any:

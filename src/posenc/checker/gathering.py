@@ -33,6 +33,8 @@ class Gathered:
     probes: list[str] = field(default_factory=list)
     not_probed: list[str] = field(default_factory=list)
     where: str | None = None
+    part: str | None = None
+    """Which part of the subject was examined, where it is not the whole."""
     blind: bool = False
     """Nothing that ran could have seen a wrong encoding: no acquittal."""
 
@@ -120,6 +122,7 @@ class Gathered:
             probes=tuple(self.probes),
             not_probed=tuple(self.not_probed),
             notes=tuple(self.notes),
+            part=self.part,
             seconds=None if seconds is None else round(seconds, 3),
         )
 

@@ -222,6 +222,7 @@ class CheckReport(Record):
         could_not_run: why nothing could be measured.
         measured: what was measured.
         recovered: parameters of the subject in the words of the value.
+        part: which part of the subject was examined, in words; None for the whole.
         probes: probes that ran, and those that did not with the reason.
         seconds: time spent on the subject.
     """
@@ -238,6 +239,7 @@ class CheckReport(Record):
     probes: tuple[str, ...] = ()
     not_probed: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    part: str | None = None
     seconds: float | None = None
 
     def at_least(self, verdict: str) -> tuple[Finding, ...]:

@@ -69,6 +69,10 @@ def answer(record: CheckReport) -> Text:
     if any(f.verdict == "defect" for f in record.findings):
         return Text(counted, style="bold red")
     if record.acquitted:
+        if record.part:
+            return Text(
+                short(f"no defect in {record.part}" + (f" ({counted})" if counted else ""), 400), style="bold yellow"
+            )
         return Text("acquitted: no defect" + (f" ({counted})" if counted else ""), style="bold green")
     return Text(
         "nothing was compared with the wanted encoding" + (f" ({counted})" if counted else ""), style="bold yellow"

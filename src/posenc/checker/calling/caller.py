@@ -22,6 +22,26 @@ class Misshapen(SubjectError):  # noqa: N818 - it is an answer of the wrong shap
     """The subject answered without complaint, in another shape than was asked for."""
 
 
+class WrongAxis(SubjectError):  # noqa: N818 - it is what a subject does, told like any other
+    """The subject runs, and positions run along another dimension than that of the tokens.
+
+    Args:
+        layout: in which it was called.
+        axis: the letter along which the answer varies.
+    """
+
+    def __init__(self, layout: str, axis: str) -> None:
+        super().__init__(
+            f"in layout ({', '.join(layout)}) positions run along the tokens t", f"the result varies along {axis}"
+        )
+        self.layout, self.axis = layout, axis
+
+    @property
+    def exchanged(self) -> str:
+        """The layout with the tokens where the positions run."""
+        return self.layout.translate(str.maketrans("t" + self.axis, self.axis + "t"))
+
+
 @dataclass
 class Caller:
     """Calls a subject with arrays of its library.

@@ -16,6 +16,7 @@ from posenc.checker.calling.hints import Hints
 from posenc.checker.calling.library import library
 from posenc.checker.calling.roles import ROLE_OF
 from posenc.checker.calling.settings import (
+    FRACTION,
     HEAD_WIDTH,
     MODEL_WIDTH,
     annotations_of,
@@ -107,6 +108,8 @@ def arguments_for(cls: type, hints: Hints) -> tuple[dict[str, Any], list[str]]:
             required or e is not None
         ):
             given[p.name] = hints.fixed(role, _width(e, hints, p.name))
+        elif p.name.lower() in FRACTION and isinstance(e, Rotary):
+            given[p.name] = e.rotary_dim / e.head_dim
         elif role == "dropout":
             given[p.name] = 0.0
         elif required:

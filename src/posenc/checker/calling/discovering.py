@@ -12,7 +12,7 @@ from posenc.checker.boxes import Box
 from posenc.checker.calling.adapter import adapted
 from posenc.checker.calling.attending import attention_box
 from posenc.checker.calling.bound import Bound
-from posenc.checker.calling.caller import Caller, why
+from posenc.checker.calling.caller import Caller, WrongAxis, why
 from posenc.checker.calling.grids import axes_wanted, grid_box
 from posenc.checker.calling.hints import Hints
 from posenc.checker.calling.library import library, spoken
@@ -44,6 +44,8 @@ def discover(subject: Any, hints: Hints) -> tuple[Box, str, Caller | None]:
         return box, f"{type(subject).__name__} speaks the adapter protocol", None
     try:
         return _discovered(subject, hints)
+    except WrongAxis:
+        raise
     except SubjectError as first:
         if hints.dtype != "float32" or not ABOUT_TYPES.search(str(first)):
             raise
@@ -60,6 +62,7 @@ def _discovered(subject: Any, hints: Hints) -> tuple[Box, str, Caller | None]:
         SubjectError: no convention works.
     """
     failures: list[str] = []
+    astray: WrongAxis | None = None
     tries = 0
     for bound in _ways(subject, hints):
         tries += 1
@@ -68,6 +71,7 @@ def _discovered(subject: Any, hints: Hints) -> tuple[Box, str, Caller | None]:
         try:
             made, words = _box(bound)
         except PosencError as error:
+            astray = astray or (error if isinstance(error, WrongAxis) else None)
             failures.append(f"as ({', '.join(bound.roles.values())}): {why(error)}")
             continue
         if not _wanted(made, hints):
@@ -77,6 +81,8 @@ def _discovered(subject: Any, hints: Hints) -> tuple[Box, str, Caller | None]:
             )
             continue
         return made, words, bound.caller
+    if astray is not None:
+        raise astray
     told = "; ".join(dict.fromkeys(failures[:3])) or "it takes nothing that is known"
     raise SubjectError(
         "the subject can be called in a known way",
@@ -99,6 +105,8 @@ def _box(bound: Bound) -> tuple[Box, str]:
     if (alone or bound.has("x", "positions") or bound.has("x", "length")) and not bound.has("cos"):
         try:
             return rotation_box(bound)
+        except WrongAxis:
+            raise
         except PosencError as first:
             try:
                 return made_box(bound)  # x only says which dtype and device are wanted

@@ -12,12 +12,8 @@ from posenc.checker.calling.bound import BATCH, HEADS, TOKENS, Bound
 from posenc.checker.calling.caller import Misshapen
 from posenc.errors import SubjectError
 
-FOUR = ("bhtd", "bthd", "thd", "htd", "btd", "td")
-
-
+FOUR = ("bhtd", "bthd", "tbhd", "thd", "htd", "btd", "tbd", "td")
 THREE = ("btd", "tbd", "td", "bhtd", "bthd")
-
-
 SIZES = {"b": BATCH, "h": HEADS, "t": TOKENS}
 
 
@@ -28,21 +24,33 @@ def layouts(bound: Bound) -> tuple[str, ...]:
     return THREE if bound.hints.wants in ("sinusoidal", "learned", "seasonal", "adjusted") else FOUR
 
 
+def axes_of(layout: str) -> tuple[str, ...]:
+    """The letters of a layout, that which several vectors take first: the batch, else the heads.
+
+    Raises:
+        SubjectError: a letter is unknown or comes twice, there are no tokens, or channels do not come last.
+
+    >>> axes_of("tbhd"), axes_of("thd")
+    (('b', 'h', 't', 'd'), ('h', 't', 'd'))
+    """
+    known = len(set(layout)) == len(layout) and set(layout) <= set("bhtd") and "t" in layout
+    if not known or not layout.endswith("d"):
+        raise SubjectError("a layout has the letters b, h, t once at most, t among them, and d at its end", layout)
+    return tuple(letter for letter in "bhtd" if letter in layout)
+
+
 def as_layout(layout: str, x: Array) -> np.ndarray:
-    """``(n, tokens, d)`` in a layout; ``n`` takes the batch's place, one head."""
+    """``(n, tokens, d)`` in a layout; ``n`` takes the batch's place (or the heads'), with one head.
+
+    Raises:
+        SubjectError: the layout is none, or has no place for more than one sequence.
+    """
+    axes = axes_of(layout)
     n, tokens, d = x.shape
-    order = {"bhtd": (n, 1, tokens, d), "bthd": (n, tokens, 1, d), "btd": (n, tokens, d)}
-    if layout in order:
-        return x[:, None].reshape(order[layout])
-    if layout == "tbd":
-        return np.ascontiguousarray(x.transpose(1, 0, 2))
-    if layout == "thd":
-        return np.ascontiguousarray(x.transpose(1, 0, 2))
-    if layout == "htd":
-        return x
-    if layout == "td" and n == 1:
-        return np.asarray(x[0])
-    raise SubjectError(f"one sequence at a time in layout {layout}", n)
+    if len(axes) == 2 and n != 1:
+        raise SubjectError(f"one sequence at a time in layout {layout}", n)
+    lead = {2: (), 3: (n,), 4: (n, 1)}[len(axes)]
+    return np.ascontiguousarray(x.reshape(*lead, tokens, d).transpose([axes.index(letter) for letter in layout]))
 
 
 def from_layout(layout: str, y: np.ndarray, shape: tuple[int, ...]) -> Array:
@@ -51,13 +59,11 @@ def from_layout(layout: str, y: np.ndarray, shape: tuple[int, ...]) -> Array:
     Raises:
         Misshapen: the result is of another shape.
     """
-    n, tokens, d = shape
     want = as_layout(layout, np.zeros(shape)).shape
     if y.shape != want:
         raise Misshapen(f"the result has the shape of the input {want}", y.shape)
-    if layout in ("tbd", "thd"):
-        return np.ascontiguousarray(y.transpose(1, 0, 2))
-    return y.reshape(n, tokens, d)
+    back = y.transpose([layout.index(letter) for letter in axes_of(layout)])
+    return np.ascontiguousarray(back).reshape(shape)
 
 
 def position_forms(bound: Bound, at: np.ndarray, batch: int) -> Iterator[tuple[str, Any]]:

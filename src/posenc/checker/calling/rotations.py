@@ -9,7 +9,7 @@ import numpy as np
 
 from posenc.checker.boxes import Array, Rows, Turning
 from posenc.checker.calling.bound import BATCH, TOKENS, Bound, farthest, result_dtype
-from posenc.checker.calling.caller import Caller, Misshapen, parts, why
+from posenc.checker.calling.caller import Caller, Misshapen, WrongAxis, parts, why
 from posenc.checker.calling.given_waves import given_waves, in_words
 from posenc.checker.calling.layouts import SIZES, as_layout, from_layout, layouts, position_forms
 from posenc.errors import PosencError, SubjectError
@@ -22,6 +22,7 @@ def rotation_box(bound: Bound) -> tuple[Turning | Rows, str]:
         SubjectError: no layout works.
     """
     failures: list[str] = []
+    astray: WrongAxis | None = None
     second: tuple[Turning | Rows, str] | None = None
     for layout in layouts(bound):
         for form in _forms(bound):
@@ -29,12 +30,17 @@ def rotation_box(bound: Bound) -> tuple[Turning | Rows, str]:
                 made = _tried(bound, layout, form)
             except PosencError as error:
                 failures.append(why(error))
+                astray = astray or (error if isinstance(error, WrongAxis) else None)
                 continue
+            if astray is not None and astray.axis == "b" and layout.startswith("t"):
+                made = made[0], f"{made[1]}; called with ({', '.join(astray.layout)}), positions would run along b"
             if not (bound.has("cos") or bound.has("angles") or bound.has("complex")) or _keeps_length(made[0]):
                 return made
             second = second or made  # cosines laid out for another pairing: kept in case no layout of them fits
         if second is not None:
             return second
+    if astray is not None and bound.hints.layout:
+        raise astray
     raise SubjectError("the subject runs", "; ".join(dict.fromkeys(failures[:2])))
 
 
@@ -72,7 +78,9 @@ def _tried(bound: Bound, layout: str, form: str) -> tuple[Turning | Rows, str]:
     axis = layout.index("t")
     vary = [i for i in range(len(shape) - 1) if np.ptp(found[0], axis=i).max() > 1e-6]
     if vary and vary != [axis]:
-        raise SubjectError("the result varies along tokens alone", f"it varies along {[layout[i] for i in vary]}")
+        if len(vary) > 1:
+            raise SubjectError("the result varies along tokens alone", f"it varies along {[layout[i] for i in vary]}")
+        raise WrongAxis(layout, layout[vary[0]])
     zero = run(np.zeros(shape), at, BATCH if "b" in layout else 1)[0]
     dtype = str(run.dtype)  # type: ignore[attr-defined]
     if np.abs(zero).max() > 1e-9:

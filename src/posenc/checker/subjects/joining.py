@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from posenc.checker.boxes import Box, CosSin, Rows, Turning, Vector
+from posenc.checker.boxes import Attention, Box, CosSin, Rows, Turning, Vector
 from posenc.checker.calling.caller import why
 from posenc.checker.calling.constructing import constructed, quiet
 from posenc.checker.calling.discovering import discover
@@ -51,7 +51,10 @@ def chosen(loaded: Subject, hints: Hints) -> tuple[Subject, Hints, Subject | Non
     for name in sorted(alone, key=lambda n: _inward(pieces[n], alone[n])):
         subject = _named(loaded, name)
         rest = [other for other in pieces if other != name]
-        seen = "" if isinstance(alone[name], Turning) else ", which turns nothing: pairing and offsets were not seen"
+        turns = isinstance(alone[name], Turning | Attention) or hints.wants != "rotary"
+        seen = "" if turns else ", which turns nothing: pairing and offsets were not seen"
+        if not turns:
+            subject.part = f"what {name} makes; what turns queries and keys with it was not examined"
         subject.assumed.append(f"examined {name} alone{seen}; name another of {', '.join(rest)} as {loaded.name}:NAME")
         return subject, hints, None
     raise SubjectError(

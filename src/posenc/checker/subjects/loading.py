@@ -30,6 +30,7 @@ class Subject:
         value: the object, or the arrays by name.
         fresh: makes a new one without history, where that can be done.
         source: where it came from.
+        part: which part of a file was chosen, in words, where the rest could not be examined.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Subject:
     fresh: Callable[[], Any] | None = None
     source: str | None = None
     assumed: list[str] = field(default_factory=list)
+    part: str | None = None
 
 
 def is_reference(text: str) -> bool:
