@@ -107,12 +107,16 @@ class Vector:
 
 @dataclass(frozen=True, eq=False)
 class Bias:
-    """Something that is added to scores: ``(n_q, n_k)`` to ``(heads, n_q, n_k)``; queries are the last of the keys."""
+    """Something that is added to scores: ``(n_q, n_k)`` to ``(heads, n_q, n_k)``; queries are the last of the keys.
+
+    ``rows_read`` gives the row of its table that each query and key read, where it looks them up in one.
+    """
 
     bias: Callable[[int, int], Array]
     dtype: str = "float32"
     largest: int | None = None
     calls: dict[str, Any] = field(default_factory=dict)
+    rows_read: Callable[[int, int], NDArray[np.int64]] | None = None
 
     @property
     def rounding(self) -> float:

@@ -174,10 +174,22 @@ def _checked(notes: Gathered, loaded: Subject, wanted: Expected, options: dict[s
             best = tried
         if not _weight(best):
             break
+    if best is not None and wanted.reading is not None and wanted.reading.model_type is not None:
+        trained(best, wanted)
     if best is None:
         raise SubjectError("the subject is compared with the wanted encoding", "; ".join(dict.fromkeys(failures))[:600])
     for name in ("findings", "measured", "recovered", "assumed", "notes", "probes", "not_probed", "part"):
         setattr(notes, name, getattr(best, name))
+
+
+def trained(notes: Gathered, wanted: Expected) -> None:
+    """Another schedule, other slopes or another order of a table are conventions of their own, but a model's weights
+    were trained with one of them."""
+    for i, finding in enumerate(notes.findings):
+        order = finding.kinds[0] == "layout" and all(e.kind == "sinusoidal" for e in wanted.encodings)
+        if finding.verdict == "convention" and (finding.kinds[0] in ("exponent", "bias-function") or order):
+            cause = f"{finding.cause or 'another convention'}; {wanted.reading.name} was trained with the wanted one"
+            notes.findings[i] = finding.model_copy(update={"verdict": "defect", "cause": cause})
 
 
 def _weight(notes: Gathered) -> int:

@@ -13,13 +13,17 @@ from posenc.checker.examining.cosines import waves_from
 from posenc.checker.examining.turning import free_look
 from posenc.checker.gathering import Gathered
 from posenc.checker.matching.known import confidence, some_of, spectra
+from posenc.checker.recognising_buckets import recognised
 from posenc.checker.recognising_tables import identify_table
 from posenc.checker.recovery.angles import FIT_TO, LADDER, Waves
 from posenc.checker.recovery.bias import BiasShape, bias_shape
 from posenc.errors import PosencError, SubjectError
 from posenc.formulas.biases import alibi_slopes
 from posenc.records.finding import Candidate
-from posenc.spec import Geometric, Rotary
+from posenc.spec import Geometric, Rotary, T5Bias
+
+FARTHEST = 301
+"""Distances asked for: beyond the farthest of T5 and of its usual relatives."""
 
 
 def identify_box(notes: Gathered, box: Box) -> None:
@@ -46,11 +50,13 @@ def identify_box(notes: Gathered, box: Box) -> None:
         case Vector():
             _vector(notes, box)
         case Bias():
-            n = 37
-            identify_bias(notes, bias_shape(box.bias(n, ASKED[1])))
+            identify_bias(notes, bias_shape(box.bias(ASKED[1], ASKED[1])), box)
         case Buckets():
-            seen = np.asarray(box.buckets(np.arange(-140, 141)))
-            notes.recover("buckets of -8, 0, 1, 8", str([int(seen[140 + d]) for d in (-8, 0, 1, 8)]))
+            relative = np.arange(-FARTHEST, FARTHEST + 1)
+            seen = np.asarray(box.buckets(relative))
+            notes.recover("buckets of -8, 0, 1, 8", str([int(seen[FARTHEST + d]) for d in (-8, 0, 1, 8)]))
+            if not _t5(notes, relative, seen, exact=True, heads=None):
+                notes.note("none of the known: the buckets are not T5's")
         case Attention():
             raise SubjectError(
                 "attention is compared with a wanted encoding", "none", "Say which: posenc check … --expect."
@@ -190,7 +196,50 @@ def identify_slopes(notes: Gathered, slopes: Array) -> None:
         )
 
 
-def identify_bias(notes: Gathered, shape: BiasShape) -> None:
+def _t5(notes: Gathered, relative: Any, seen: Any, *, exact: bool, heads: int | None) -> bool:
+    """T5's rule with the numbers that give these buckets, as a candidate."""
+    found = recognised(relative, seen, exact=exact)
+    if found is None:
+        return False
+    for name, value in found.items():
+        notes.recover(name, str(value) if isinstance(value, bool) else value)
+    notes.candidates.append(
+        Candidate(
+            notation=str(T5Bias(heads or 1, **found)) if heads else "T5's buckets",
+            confidence="certain: every bucket is equal" if exact else "by its shape: it changes where the buckets do",
+            remark=", ".join(f"{name} {value}" for name, value in found.items()),
+        )
+    )
+    return True
+
+
+def _buckets_of(notes: Gathered, shape: BiasShape, box: Bias | None) -> bool:
+    """T5's rule behind a bias: by the rows it reads, or by where it changes."""
+    if box is None or not shape.steps:
+        known = np.isfinite(shape.line).all(0)
+        return bool(shape.steps) and _t5(
+            notes, shape.distances[known], _labels(shape.line[:, known]), exact=False, heads=shape.heads
+        )
+    n = FARTHEST
+    try:
+        if box.rows_read is not None:
+            read = box.rows_read(n, n)
+            relative = np.arange(1 - n, n)
+            return _t5(notes, relative, np.concatenate([read[:0:-1, 0], read[0]]), exact=True, heads=shape.heads)
+        wide = bias_shape(box.bias(n, n))
+    except PosencError:
+        wide = shape
+    known = np.isfinite(wide.line).all(0)
+    return _t5(notes, wide.distances[known], _labels(wide.line[:, known]), exact=False, heads=shape.heads)
+
+
+def _labels(line: Array) -> Any:
+    """A number for each distance, equal where all heads have the same value."""
+    scaled = np.round(line / max(float(np.abs(line).max()), 1e-300), 6)
+    return np.unique(scaled, axis=1, return_inverse=True)[1].ravel()
+
+
+def identify_bias(notes: Gathered, shape: BiasShape, box: Bias | None = None) -> None:
     """A bias matrix in numbers, and ALiBi, buckets or nothing known."""
     describe(notes, shape)
     notes.recover("heads of one shape", str(shape.one_shape))
@@ -214,6 +263,8 @@ def identify_bias(notes: Gathered, shape: BiasShape) -> None:
             notes.note("linear in the distance for each head, with slopes that are not ALiBi's")
     elif shape.steps:
         notes.recover("distances where the value changes", str(list(shape.steps[:16])))
+        if _buckets_of(notes, shape, box):
+            return
         notes.candidates.append(
             Candidate(
                 notation=f"a bucketed bias for {shape.heads} heads (T5)",

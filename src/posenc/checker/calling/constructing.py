@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from posenc.checker.calling.caller import Caller
-from posenc.checker.calling.hints import Hints
+from posenc.checker.calling.hints import FIXED, Hints
 from posenc.checker.calling.library import library
 from posenc.checker.calling.roles import ROLE_OF
 from posenc.checker.calling.settings import (
@@ -104,9 +104,7 @@ def arguments_for(cls: type, hints: Hints) -> tuple[dict[str, Any], list[str]]:
                 given[p.name] = hints.heads * e.head_dim
         elif role == "length" and required:
             given[p.name] = rows_of(e, hints)
-        elif role in ("base", "heads", "buckets", "max_distance", "interleaved", "not_interleaved") and (
-            required or e is not None
-        ):
+        elif role in FIXED and role not in ("dim", "dropout") and (required or e is not None):
             given[p.name] = hints.fixed(role, _width(e, hints, p.name))
         elif p.name.lower() in FRACTION and isinstance(e, Rotary):
             given[p.name] = e.rotary_dim / e.head_dim

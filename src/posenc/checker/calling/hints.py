@@ -65,11 +65,15 @@ class Hints:
             "interleaved": interleaved,
             "not_interleaved": not interleaved,
             "buckets": getattr(e, "num_buckets", 32),
+            "bidirectional": bool(getattr(e, "bidirectional", True)),
             "max_distance": getattr(e, "max_distance", 128),
         }[role]
 
 
-FIXED = ("dim", "base", "heads", "dropout", "interleaved", "not_interleaved", "buckets", "max_distance")
+FIXED = (
+    *("dim", "base", "heads", "dropout", "interleaved", "not_interleaved"),
+    *("buckets", "max_distance", "bidirectional"),
+)
 
 
 def hints_of(encoding: Any, served: int | None = None, **options: Any) -> Hints:

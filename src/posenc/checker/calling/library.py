@@ -41,6 +41,8 @@ def library(name: str, dtype: str = "float32") -> Library:
     Raises:
         SubjectError: it is not installed or not known.
     """
+    if name not in _MAKERS:
+        raise SubjectError(f"a library is one of {', '.join(_MAKERS)}", name)
     try:
         return Library(name, _MAKERS[name](), dtype)
     except ImportError:

@@ -165,6 +165,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "q_at": ("q_at", "query_positions"),
     "k_at": ("k_at", "key_positions"),
     "buckets": ("num_buckets", "n_buckets", "relative_attention_num_buckets"),
+    "bidirectional": ("bidirectional", "is_bidirectional", "symmetric"),
     "max_distance": ("max_distance", "relative_attention_max_distance"),
     "height": ("height", "h", "h_patches", "grid_h", "grid_height"),
     "columns": ("columns", "cols", "w", "w_patches", "grid_w", "grid_width"),

@@ -82,6 +82,11 @@ def _bodies(function: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
     yield function
 
 
+OPTIONAL = (
+    *("positions", "offset", "k", "length", "dim", "base", "heads", "n_k"),
+    *("buckets", "max_distance", "bidirectional"),
+)
+"""Roles that a parameter with a default is given too."""
 GUESSES: dict[int, tuple[tuple[str, ...], ...]] = {
     1: (("x",), ("tokens",), ("positions",), ("length",), ("relative",), ("shape",)),
     2: (
@@ -125,11 +130,7 @@ def bindings(signature: Signature, told: tuple[str, ...] | None = None) -> Itera
     required = signature.required
     known = {p.name: p.role for p in required if p.role}
     if len(known) == len(required):
-        optional = [
-            p
-            for p in parameters
-            if not p.required and p.role in ("positions", "offset", "k", "length", "dim", "base", "heads", "n_k")
-        ]
+        optional = [p for p in parameters if not p.required and p.role in OPTIONAL]
         roles = set(known.values())
         inputs = {"x", "q", "positions", "scores", "relative", "n_q", "n_k", "tokens", "mask", "shape"}
         makes = any(p.role == "dim" for p in parameters) and not roles & inputs  # a table of some width

@@ -6,24 +6,47 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from posenc.checker.boxes import Array, Bias, Box, Buckets
 from posenc.checker.calling.bound import Bound
 from posenc.checker.calling.caller import Misshapen, parts
 from posenc.checker.calling.roles import signature_of
+from posenc.checker.calling.rows_read import of_shape, rows_read
 from posenc.errors import SubjectError
 
 
 def bias_box(bound: Bound, sizes: Callable[[int, int], dict[str, int] | None]) -> tuple[Bias, str]:
+    kept: list[NDArray[np.int64]] = []
+
     def bias(n_q: int, n_k: int) -> Array:
         given = sizes(n_q, n_k)
-        if given is None:  # only square ones can be asked for: the last queries of it
-            whole = _heads_first(parts(bound.call(**sizes(n_k, n_k)))[0], n_k, n_k)  # type: ignore[arg-type]
-            return whole[:, n_k - n_q :]
-        return _heads_first(parts(bound.call(**given))[0], n_q, n_k)
+        with rows_read(bound.library.name) as read:
+            if given is None:  # only square ones can be asked for: the last queries of it
+                whole = _heads_first(parts(bound.call(**sizes(n_k, n_k)))[0], n_k, n_k)  # type: ignore[arg-type]
+                found = whole[:, n_k - n_q :]
+            else:
+                found = _heads_first(parts(bound.call(**given))[0], n_q, n_k)
+        kept[:] = read
+        return found
+
+    def rows(n_q: int, n_k: int) -> NDArray[np.int64]:
+        bias(n_q, n_k)
+        found = of_shape(kept, n_q, n_k)
+        if found is None:
+            raise SubjectError("one table is read for each query and key", [ids.shape for ids in kept])
+        return found
 
     result = bias(5, 7)
-    return Bias(bias=bias, calls={"bound": bound}), bound.describe(f"a bias for {len(result)} heads")
+    try:
+        rows(7, 7)
+    except SubjectError:
+        read_rows = None
+    else:
+        read_rows = rows
+    return Bias(bias=bias, rows_read=read_rows, calls={"bound": bound}), bound.describe(
+        f"a bias for {len(result)} heads"
+    )
 
 
 def scores_box(bound: Bound) -> tuple[Bias, str]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from posenc.checker.boxes import Bias, Buckets
+from posenc.checker.examining.bucket_slips import low_precision_buckets, slips
 from posenc.checker.gathering import Gathered
+from posenc.checker.recognising_buckets import same_buckets
 from posenc.checker.recovery.bias import bias_shape
 from posenc.formulas.biases import t5_buckets
 from posenc.records.finding import Evidence, Recovered
@@ -19,6 +20,9 @@ from posenc.spec import T5Bias
 def examine_t5(notes: Gathered, box: Bias, encoding: T5Bias) -> None:
     """Recover the buckets from where the bias changes, up to the limit of distances."""
     n = 2 * encoding.max_distance + 3
+    if box.rows_read is not None:
+        _rows(notes, box.rows_read(n, n), encoding)
+        return
     values = box.bias(n, n)
     shape = bias_shape(values)
     notes.ran("buckets")
@@ -36,6 +40,26 @@ def examine_t5(notes: Gathered, box: Bias, encoding: T5Bias) -> None:
         np.round(shape.line[:, known] / max(np.abs(shape.line[:, known]).max(), 1e-300), 6), axis=1, return_inverse=True
     )
     check_buckets(notes, d[known], np.asarray(label).ravel(), encoding, exact=False)
+
+
+def _rows(notes: Gathered, read: NDArray[np.int64], encoding: T5Bias) -> None:
+    """The rows of the trained table that each query and key read: ``(n, n)``."""
+    notes.ran("buckets")
+    n = len(read)
+    relative = np.arange(1 - n, n)
+    lines = [np.diagonal(read, k) for k in relative]
+    if any(np.ptp(line) for line in lines):
+        notes.found(
+            "defect",
+            ("bias-function", "relative-index"),
+            "the bias does not depend on the distance alone",
+            evidence=[Evidence(name="rows read along the diagonal", seen=str(sorted({int(v) for v in lines[n - 1]})))],
+        )
+        return
+    seen = np.array([line[0] for line in lines])
+    if seen.max() >= encoding.num_buckets or seen.min() < 0:
+        notes.measure("rows read", f"{seen.min()} to {seen.max()}", f"of a table of {encoding.num_buckets}")
+    check_buckets(notes, relative, seen, encoding, exact=True)
 
 
 def check_buckets(
@@ -61,10 +85,7 @@ def check_buckets(
         return t5_buckets(rel, with_["num_buckets"], with_["max_distance"], bidirectional=with_["bidirectional"])
 
     def alike(other: NDArray[np.int64]) -> bool:
-        if exact:
-            return bool(np.array_equal(other, seen))
-        pairs = set(zip(other.tolist(), seen.tolist(), strict=True))
-        return len(pairs) == len({a for a, _ in pairs}) == len({b for _, b in pairs})
+        return same_buckets(other, seen, exact)
 
     right = wanted(relative)
     if alike(right):
@@ -133,6 +154,7 @@ def check_buckets(
                 [Recovered(name="sign", value="none", expected="kept")],
             )
         )
+    tries += slips(relative, encoding)
     for dtype in ("bfloat16", "float16"):
         tries.append(
             (
@@ -143,7 +165,8 @@ def check_buckets(
         )
     for cause, other, recovered in tries:
         if len(other) and alike(other):
-            kinds = ("precision", "bias-function") if "logarithm" in cause else ("bias-function",)
+            rounded = recovered[0].name == "dtype of the logarithm"
+            kinds = ("precision", "bias-function") if rounded else ("bias-function",)
             notes.found(
                 "defect",
                 kinds,
@@ -184,23 +207,6 @@ def _first_apart(relative: NDArray[np.int64], right: NDArray[np.int64], seen: ND
             if near in place and (right[k] == right[place[near]]) != (seen[k] == seen[place[near]]):
                 return r
     return int(relative[order[0]])
-
-
-def low_precision_buckets(relative: NDArray[np.int64], encoding: T5Bias, dtype: str) -> NDArray[np.int64]:
-    """The buckets when every step of the logarithm is rounded to a half-precision type."""
-    from posenc.checker.matching.unscaled import rounded
-
-    n = encoding.num_buckets // 2 if encoding.bidirectional else encoding.num_buckets
-    distance = np.abs(relative) if encoding.bidirectional else np.maximum(-relative, 0)
-    first = np.where(relative > 0, n, 0) if encoding.bidirectional else 0
-    exact = n // 2
-    far = np.maximum(distance, 1).astype(np.float64)
-    ratio = rounded(rounded(far, dtype) / exact, dtype)
-    with np.errstate(divide="ignore"):
-        log = rounded(np.log(np.maximum(ratio, 1e-6)), dtype)
-    log = rounded(log / math.log(encoding.max_distance / exact), dtype)
-    large = np.minimum(exact + rounded(log * (n - exact), dtype).astype(np.int64), n - 1)
-    return np.asarray(first + np.where(distance < exact, distance, large))
 
 
 def examine_buckets(notes: Gathered, box: Buckets, encoding: T5Bias) -> None:

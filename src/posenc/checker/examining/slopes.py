@@ -88,7 +88,24 @@ def _slope_words(slopes: Array, wanted: Array, e: Alibi) -> tuple[str, str | Non
         )
     if close(wanted[::-1]):
         return "convention", "the slopes in reversed order of heads", [Recovered(name="order", value="reversed")], kinds
+    low = 1 << (n.bit_length() - 1)
     if n & (n - 1):
+        shared, extra = alibi_slopes(low, e.max_bias), alibi_slopes(2 * low, e.max_bias)
+        if close(np.concatenate([shared, extra[1::2][: n - low]])):
+            return (
+                "defect",
+                f"the {n - low} heads beyond {low} take the second, fourth, … slope of {2 * low} heads, which others "
+                "have already; the first, third, … are wanted",
+                [Recovered(name="first extra slope", value=2, expected=1)],
+                kinds,
+            )
+        if close(np.exp2(-e.max_bias * (h + 1) / low)):
+            return (
+                "defect",
+                f"the sequence of {low} heads, the power of two below, goes on over all {n}",
+                [Recovered(name="heads of the slopes", value=low, expected=n)],
+                kinds,
+            )
         m = 1 << n.bit_length()
         for name, count in (("above", m), ("below", m // 2)):
             cut = alibi_slopes(count, e.max_bias)

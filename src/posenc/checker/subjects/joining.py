@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from posenc.checker.boxes import Attention, Box, CosSin, Rows, Turning, Vector
+from posenc.checker.boxes import Attention, Box, Buckets, CosSin, Rows, Turning, Vector
 from posenc.checker.calling.caller import why
 from posenc.checker.calling.constructing import constructed, quiet
 from posenc.checker.calling.discovering import discover
@@ -94,9 +94,11 @@ def _makers(pieces: dict[str, Any], hints: Hints) -> Iterator[tuple[str, CosSin]
 
 
 def _inward(value: Any, box: Box) -> int:
-    """How likely a piece is only a part of another: what turns comes first, what works on given angles last."""
+    """How likely a piece is only a part of another: what turns or is added to scores first, numbers for it last."""
     given = [] if isinstance(value, type) else [p.role for p in signature_of(value).required]
-    return 2 * any(role in FORMS for role in given) + isinstance(box, CosSin | Vector)
+    single = isinstance(box, Rows) and box.width == 1
+    parts = 2 * (isinstance(box, CosSin | Vector | Buckets) or single) + isinstance(box, Rows)
+    return 4 * any(role in FORMS for role in given) + parts
 
 
 def _turns(value: Any, hints: Hints) -> bool:
