@@ -10,12 +10,13 @@ import numpy as np
 from posenc.checker.boxes import Array, Attention, Bias, Box, Buckets, CosSin, Rows, Turning, Vector
 from posenc.checker.examining.biases import ASKED, describe
 from posenc.checker.examining.cosines import waves_from
+from posenc.checker.examining.keys import check_keys
 from posenc.checker.examining.turning import free_look
 from posenc.checker.gathering import Gathered
 from posenc.checker.matching.known import confidence, some_of, spectra
 from posenc.checker.recognising_buckets import recognised
 from posenc.checker.recognising_tables import identify_table
-from posenc.checker.recovery.angles import FIT_TO, LADDER, Waves
+from posenc.checker.recovery.angles import FIT_TO, LADDER, Waves, standing
 from posenc.checker.recovery.bias import BiasShape, bias_shape
 from posenc.errors import PosencError, SubjectError
 from posenc.formulas.biases import alibi_slopes
@@ -44,6 +45,8 @@ def identify_box(notes: Gathered, box: Box) -> None:
                 "half": "columns (a, b, a, b)",
                 "adjacent": "columns (a, a, b, b)",
             }[how]
+            if box.form in ("sin, cos", "[sin | cos]", "sin, cos by turns"):
+                words += ", sines before cosines"
             identify_waves(notes, waves, 2 * waves.pairs, how == "adjacent", words)
         case Rows():
             identify_table(notes, _table(box), box.rounding)
@@ -94,6 +97,14 @@ def _turning(notes: Gathered, box: Turning) -> None:
         rotary_dim=layout.width,
         where="first" if layout.first == 0 else "last",
     )
+    apart = Gathered()
+    check_keys(apart, box, found.pairs, waves)
+    for each in apart.findings:
+        seen = "; ".join(f"{r.name} {r.value}" for r in each.recovered)
+        notes.note(f"{each.title}" + (f" ({seen})" if seen else ""))
+    first, left = standing(np.exp(1j * waves.start), waves.theta, reach=64.0)
+    if left < 1e-3 and abs(first) > 1e-3:
+        notes.recover("position that the first one stands for", round(first, 6))
 
 
 def identify_waves(
@@ -109,6 +120,11 @@ def identify_waves(
     gain = float(np.median(waves.gain))
     notes.recover("frequencies", some_of(theta), error=float((waves.error / np.maximum(theta, 1e-300)).max()))
     notes.recover("gain", gain)
+    turning = waves.theta[theta > 1e-9]
+    backwards = bool(len(turning)) and bool((turning < 0).all())
+    if len(turning):
+        both = "some pairs forwards, others backwards"
+        notes.recover("direction", "backwards, by -angle" if backwards else "forwards" if (turning > 0).all() else both)
     width = rotary_dim or 2 * len(theta)
     for candidate in spectra(theta, width):
         text, residual, remark = candidate
@@ -126,6 +142,8 @@ def identify_waves(
             line = f"rotary of {len(theta)} pairs"
         if abs(gain - 1) > 1e-4:
             remark = f"{remark + '; ' if remark else ''}gain {gain:.6g}"
+        if backwards:
+            remark = f"{remark + '; ' if remark else ''}turned backwards"
         notes.candidates.append(
             Candidate(
                 notation=line,

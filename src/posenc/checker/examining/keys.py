@@ -6,8 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posenc.checker.boxes import Array, Turning
+from posenc.checker.examining.layout import layout_of
 from posenc.checker.gathering import Gathered
 from posenc.checker.recovery.angles import Waves, standing, waves_of, wrap
+from posenc.checker.recovery.rotation import blocks
 from posenc.records.finding import Evidence, FirstWrong, Recovered
 
 
@@ -23,6 +25,9 @@ def check_keys(notes: Gathered, box: Turning, pairs: NDArray[np.int64], waves: W
     if box.turn_key is None:
         return
     notes.ran("keys against queries")
+    own = _pairing_of_keys(notes, box, pairs)
+    if own is not None:
+        return
     other = waves_of(box, pairs, waves.positions, box.turn_key)
     gap = np.abs(wrap(other.theta - waves.theta)).max(initial=0.0)
     if gap > 1e-4 * np.abs(waves.theta).max(initial=1.0) + 8 * box.rounding:
@@ -65,6 +70,25 @@ def check_keys(notes: Gathered, box: Turning, pairs: NDArray[np.int64], waves: W
                 )
             ],
         )
+
+
+def _pairing_of_keys(notes: Gathered, box: Turning, pairs: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    """The pairs of keys where they are other channels than those of queries; None where they are the same."""
+    found = blocks(box, box.turn_key).pairs
+    if not len(found) or not len(pairs) or set(map(frozenset, found.tolist())) == set(map(frozenset, pairs.tolist())):
+        return None
+    seen, wanted = (layout_of(each, box.head_dim).words for each in (found, pairs))
+    mixed = sorted(set(map(frozenset, found.tolist())) - set(map(frozenset, pairs.tolist())), key=sorted)
+    notes.found(
+        "defect",
+        ("layout",),
+        "keys pair other channels than queries",
+        evidence=[Evidence(name="pairing of keys beside that of queries", expected=wanted, seen=seen)],
+        cause="one of the two is turned for the other layout of channels",
+        first=FirstWrong(pair=int(min(mixed[0])), of="channel"),
+        recovered=[Recovered(name="pairs of keys", value=seen, expected=wanted)],
+    )
+    return found
 
 
 def _of_keys(keys: Array, queries: Array) -> str:

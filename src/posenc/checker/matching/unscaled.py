@@ -22,6 +22,8 @@ KINDS_OF_READING = {
     "ntk": ("scaling-parameters", "config-parsing"),
     "base-times": ("scaling-parameters", "config-parsing"),
     "default": ("config-parsing", "exponent"),
+    "log10": ("exponent",),
+    "log2": ("exponent",),
 }
 
 
@@ -47,6 +49,10 @@ def _other_base(theta: Array, wanted: Wanted, widths: dict[str, float], floor: f
     step = 2 * math.log(base) / wanted.dim if base > 0 else 0.0
     left = distance(theta, predicted, floor)
     said = readings(step, geometric.base, wanted.dim, widths, tolerance=float(np.clip(10 * left, 1e-5, 2e-3)))
+    power = math.log(base) / math.log(geometric.base) if base > 0 else 0.0
+    for name, value in (("log10", 1 / math.log(10)), ("log2", 1 / math.log(2))):
+        if not said and abs(power / value - 1) < max(10 * left, 1e-5):
+            said = [(name, f"{name} is taken in place of ln: the base is {base:.6g}, not {geometric.base:g}")]
     kinds = tuple(dict.fromkeys(kind for key, _ in said for kind in KINDS_OF_READING[key])) or (
         "exponent",
         "config-parsing",
@@ -67,7 +73,7 @@ def _other_base(theta: Array, wanted: Wanted, widths: dict[str, float], floor: f
     if "half-1" in keys:
         recovered.append(Recovered(name="shift", value=1.0, expected=geometric.shift))
     others = [words for _, words in said[1:]]
-    if said and said[0][0] not in ("default", "doubled", "halved"):
+    if said and said[0][0] not in ("default", "doubled", "halved", "log10", "log2"):
         others.append(f"the base is {base:.6g} with the wanted exponent")
     yield Explanation(
         key=said[0][0] if said else "base",

@@ -14,6 +14,49 @@ from posenc.checker.matching.spectrum import Wanted, run
 from posenc.formulas.scalings import based, blend, ramp, turning_pair
 from posenc.records.finding import Recovered
 
+FACTORS = {
+    "log2 is taken of the base": math.log(2),
+    "log10 is taken of the base": math.log(10),
+    "log2 is taken of the turns": 1 / math.log(2),
+    "log10 is taken of the turns": 1 / math.log(10),
+    "the width is not halved": 2.0,
+    "half the width is halved again": 0.5,
+}
+"""Slips that multiply both ends of the ramp."""
+
+
+def _up(pairs: int, ends: tuple[float, ...], dim: int, truncate: bool) -> Array:
+    """The ramp between two ends, as YaRN rounds and bounds them."""
+    low, high = (math.floor(ends[0]), math.ceil(ends[1])) if truncate else ends
+    low, high = max(low, 0), min(high, dim - 1)
+    return np.asarray(np.clip((np.arange(pairs) - low) / max(high - low, 1e-3), 0.0, 1.0))
+
+
+def _other_ends(
+    theta: Array,
+    pairs: int,
+    ends: tuple[float, float],
+    kept_and_divided: tuple[Array, Array],
+    dim: int,
+    s: dict[str, Any],
+    floor: float,
+) -> Iterator[Explanation]:
+    """Both ends of the ramp multiplied by what a slip in their formula gives."""
+    kept, divided = kept_and_divided
+    for words, factor in FACTORS.items():
+        moved = (ends[0] * factor, ends[1] * factor)
+        predicted = blend(divided, kept, _up(pairs, moved, dim, bool(s["truncate"])))
+        yield Explanation(
+            "ends",
+            ("scaling-parameters",),
+            f"in the ends of the ramp {words}: {moved[0]:.4g} and {moved[1]:.4g} in place of {ends[0]:.4g} and "
+            f"{ends[1]:.4g}",
+            float(deviation(theta, predicted, floor).max()),
+            0,
+            (Recovered(name="ends of the ramp over the wanted ones", value=factor, expected=1.0),),
+            predicted,
+        )
+
 
 def yarn_forms(theta: Array, wanted: Wanted, i: int, s: dict[str, Any], floor: float) -> Iterator[Explanation]:
     """YaRN's ramp upside down, its upper end clamped to the pairs, its factor inside the power."""
@@ -55,4 +98,22 @@ def yarn_forms(theta: Array, wanted: Wanted, i: int, s: dict[str, Any], floor: f
         )
     except (ArithmeticError, ValueError):
         pass
+    yield from _other_ends(theta, f.pairs, (low, high), (kept, divided), dim, s, floor)
+    for name, turned in (
+        ("2 pi is missing where turns are counted", 1 / (2 * math.pi)),
+        ("half of the pair's turns are counted: pi in place of 2 pi", 0.5),
+    ):
+        ends = tuple(turning_pair(turns * turned, original, dim, base) for turns in (fast, slow))
+        for truncate in (True, False):
+            yield said(
+                "turns", f"in the ends of the ramp {name}", blend(divided, kept, _up(f.pairs, ends, dim, truncate))
+            )
+    if base != 10000.0:
+        ends = tuple(turning_pair(turns, original, dim, 10000.0) for turns in (fast, slow))
+        yield said(
+            "base of the ramp",
+            f"the ends of the ramp are those of base 10000, not {base:g}",
+            blend(divided, kept, _up(f.pairs, ends, dim, bool(s["truncate"]))),
+            Recovered(name="base of the ramp", value=10000.0, expected=base),
+        )
     yield said("linear", f"every pair is divided by {factor:g}: the ramp is missing", divided)
