@@ -54,8 +54,38 @@ def test_a_scaling_is_read_from_the_ratio():
     turns = 8192 * theta / (2 * np.pi)
     smooth = np.clip((turns - 1) / 3, 0, 1)
     found = identify(theta / 8 * (1 - smooth) + theta * smooth).identified[0]
-    assert "a scaling by 8" in found.notation
+    assert found.notation == "rotary(128, base=500000) >> llama3(8, original=8192)"
     assert "Llama 3" in found.remark
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("rotary(64, base=150000) >> yarn(32, original=4096, truncate=False)", None),
+        ("rotary(64) >> yarn(8, original=2048)", None),
+        ("rotary(128) >> linear(4)", "or linear(4)"),
+        ("rotary(64) >> ntk(8)", "or base 10000 >> ntk(8)"),
+    ],
+)
+def test_published_scalings_are_recognised_in_notation(line, said):
+    from posenc.formulas.scalings import frequencies
+
+    found = identify(frequencies(parse(line)[0]).fused).identified[0]
+    assert said in found.remark if said else found.notation == line
+
+
+def test_a_ramp_with_numbers_of_its_own_keeps_its_words():
+    theta = powers(10000.0, 64)
+    ramp = np.clip((np.arange(32) - 3.3) / 5.1, 0, 1)
+    found = identify(theta / 6 * ramp + theta * (1 - ramp)).identified[0]
+    assert "a scaling by 6" in found.notation
+
+
+def test_sinusoids_in_another_order_of_columns():
+    order = np.random.default_rng(7).permutation(46)
+    found = identify(paper(211, 46)[:, order]).identified[0]
+    assert found.notation == "sinusoidal(46)"
+    assert "columns in another order" in found.remark
 
 
 @pytest.mark.parametrize("order", ["interleaved", "sin|cos", "cos|sin", "interleaved_cos_first"])

@@ -113,6 +113,8 @@ def _columns(notes: Gathered, columns: Columns, table: Array) -> None:
             )
         )
         return
+    if _other_order(notes, columns, table.shape[1]):
+        return
     from posenc.analysis.symmetry import table_facts
 
     facts = table_facts(table)
@@ -128,6 +130,31 @@ def _columns(notes: Gathered, columns: Columns, table: Array) -> None:
         )
     )
     notes.note("none of the known formulas; what was recovered is listed")
+
+
+def _other_order(notes: Gathered, columns: Columns, width: int) -> bool:
+    """Columns that are all sinusoids, two of each frequency, in an order that no code base writes."""
+    if width % 2 or (columns.share < 0.99).any():
+        return False
+    rank = np.argsort(-columns.theta)
+    pairs = columns.theta[rank].reshape(-1, 2)
+    if np.abs(pairs[:, 0] - pairs[:, 1]).max() > 1e-3 * pairs.mean():
+        return False
+    schedules = spectra(pairs.mean(axis=1), width)
+    if not schedules:
+        return False
+    parameters, residual, remark = schedules[0]
+    order = f"columns in another order: by frequency {', '.join(map(str, rank[:6]))}, …"
+    notes.candidates.append(
+        Candidate(
+            notation=_sinusoid(width, parameters, "interleaved", 0.0),
+            residual=residual,
+            unit="relative, of a frequency",
+            confidence=confidence(residual),
+            remark="; ".join(part for part in (order, remark) if part),
+        )
+    )
+    return True
 
 
 def noisy_schedule(columns: Columns) -> tuple[str, float, float, float, int] | None:

@@ -6,10 +6,13 @@ import math
 from typing import Any
 
 from posenc.checker.boxes import Array
+from posenc.checker.matching.explanation import deviation
 from posenc.checker.matching.geometric import fit_geometric
 from posenc.checker.matching.ramps import form_words, ramp_of
+from posenc.errors import PosencError
+from posenc.formulas.scalings import frequencies
 from posenc.formulas.spectrum import scheduled
-from posenc.spec import Geometric
+from posenc.spec import Geometric, parse
 
 
 def spectra(theta: Array, width: int) -> list[tuple[dict[str, Any], float, str | None]]:
@@ -44,7 +47,7 @@ def spectra(theta: Array, width: int) -> list[tuple[dict[str, Any], float, str |
                     f"wavelength {2 * math.pi / theta[-1]:.4g} tells that such a "
                     f"table was hardly meant to reach {2 * math.pi * root:.4g}"
                 )
-            found.append((parameters, fit.residual, remark))
+            found.append((parameters, fit.residual, remark or _as_a_scaling(parameters, width, base)))
     if fit.residual >= 1e-4:
         for base in (1e4, 5e5, 1e6, 1e5, 5e6, 1.5e5, 1e7, 8e6, 2.5e5, 5e4):
             plain = scheduled(Geometric(base=base), len(theta), float(width))
@@ -53,14 +56,51 @@ def spectra(theta: Array, width: int) -> list[tuple[dict[str, Any], float, str |
                 continue
             factor, start, end, form, residual, _ = ramp
             if residual < 1e-3:
-                found.append(
-                    (
-                        {"base": base, "scaling": f" with a scaling by {factor:.6g}"},
-                        residual,
-                        f"{form_words(form)} from pair {start} to {end}",
-                    )
-                )
+                where = f"{form_words(form)} from pair {start} to {end}"
+                exact = _published(theta, width, base, factor, form)
+                scaling = exact[0] if exact else f" with a scaling by {factor:.6g}"
+                if len(exact) > 1:
+                    where += f"; or{exact[1].replace(' >>', '')}: rounded ends hide which"
+                found.append(({"base": base, "scaling": scaling}, residual, where))
     return sorted(found, key=lambda f: f[1])
+
+
+ORIGINALS = tuple(2**k for k in range(10, 19))
+
+
+def _published(theta: Array, width: int, base: float, factor: float, form: str) -> list[str]:
+    """The scalings in notation, with the numbers that models are published with, that give these frequencies."""
+    found = []
+    for original in ORIGINALS:
+        ends = (
+            (f"llama3({factor:g}, original={original})",)
+            if form == "llama3"
+            else tuple(f"yarn({factor:g}, original={original}{t})" for t in ("", ", truncate=False"))
+        )
+        for line in ends:
+            try:
+                value: Any = parse(f"rotary({width}, base={base:.17g}) >> {line}")[0]
+                predicted = frequencies(value).fused
+            except (PosencError, ArithmeticError):
+                continue
+            if deviation(theta, predicted).max() < 2e-5:
+                found.append(f" >> {line}")
+    return found
+
+
+def _as_a_scaling(parameters: dict[str, Any], width: int, base: float) -> str | None:
+    """What makes a first frequency or a base that nobody writes: linear interpolation, an NTK-aware base."""
+    first = float(parameters.get("first", 1.0))
+    if is_round(rounded_to(1 / first, 1e-5)) and first < 1:
+        return f"or linear({rounded_to(1 / first, 1e-5):g}): every position divided by it"
+    if first != 1 or is_round(float(parameters["base"])) or width <= 2:
+        return None
+    for plain in (1e4, 5e5, 1e6):
+        factor = (base / plain) ** ((width - 2) / width)
+        near = rounded_to(factor, 1e-4)
+        if 1 < near <= 1024 and is_round(near):
+            return f"or base {plain:g} >> ntk({near:g})"
+    return None
 
 
 def rounded_to(value: float, relative: float) -> float:
