@@ -155,3 +155,42 @@ def test_a_whole_model_is_no_embedding_block():
             return self.layer(self.embed(input_ids))
 
     assert "without layers" in str(check(Model().eval(), f"sinusoidal({DIM})").could_not_run)
+
+
+class OnlyPadding(nn.Module):
+    """As in fairseq: ids are looked at for padding alone, from which positions are counted."""
+
+    def __init__(self, padding_idx=1, base=1e4):
+        super().__init__()
+        self.padding_idx = padding_idx
+        self.register_buffer("table", sinusoids(base), persistent=False)
+
+    def forward(self, input):
+        mask = input.ne(self.padding_idx).int()
+        return self.table[(torch.cumsum(mask, dim=1) * mask).long() + self.padding_idx]
+
+
+def test_ids_that_are_looked_at_for_padding_alone():
+    line = f"sinusoidal({DIM}, offset=2)"
+    assert check(OnlyPadding(), line).acquitted
+    found = check(OnlyPadding(base=1e3), line).at_least("defect")[0]
+    assert {r.name: r.value for r in found.recovered}["base"] == pytest.approx(1e3, rel=1e-3)
+
+
+class OneLength(nn.Module):
+    """As in vision transformers: a token of its own, and a table for exactly as many patches."""
+
+    def __init__(self, before=1, rows=ROWS):
+        super().__init__()
+        drawn = torch.Generator().manual_seed(11)
+        self.own = nn.Parameter(torch.randn(1, before, DIM, generator=drawn))
+        self.table = nn.Parameter(torch.randn(1, rows, DIM, generator=drawn))
+
+    def forward(self, x):
+        return torch.cat([self.own.expand(len(x), -1, -1), x], dim=1) + self.table
+
+
+@pytest.mark.parametrize("before", [0, 1, 2])
+def test_a_table_for_one_number_of_tokens(before):
+    assert check(OneLength(before).eval(), f"learned({DIM}, shape=({ROWS},))").acquitted
+    assert check(OneLength(before, ROWS + 5).eval(), f"learned({DIM}, shape=({ROWS},))").could_not_run

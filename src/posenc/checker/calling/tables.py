@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ from posenc.checker.calling.grids import grid_box
 from posenc.checker.calling.results import interpreted
 from posenc.checker.calling.score_boxes import bias_box, buckets_box
 from posenc.errors import PosencError, SubjectError
+from posenc.spec import Learned
 
 WIDEST = 2**16
 ASKED = 37
@@ -75,7 +77,29 @@ def _by_position(bound: Bound) -> tuple[Box, str]:
             return _tried(bound, free, form)
         except PosencError as error:
             failures.append(why(error))
+    if bound.has("x") and not free and isinstance(bound.hints.encoding, Learned):
+        with contextlib.suppress(PosencError):
+            return _of_one_length(bound, bound.hints.encoding)
     raise SubjectError("the subject runs", "; ".join(dict.fromkeys(failures)))
+
+
+def _of_one_length(bound: Bound, wanted: Learned) -> tuple[Box, str]:
+    """A table added to as many tokens as it has rows, or to one or two fewer where the subject puts tokens before them.
+
+    Raises:
+        SubjectError: no such number of tokens is taken, or another number of rows comes back.
+    """
+    for before in range(3):
+        given = bound.library.array(np.zeros((1, wanted.rows - before, bound.dim)))
+        try:
+            result = bound.call(x=given)
+            found = parts(result)[0]
+        except PosencError:
+            continue
+        if found.shape == (1, wanted.rows, bound.dim):
+            box, words = fixed_box([found[0]], result_dtype(result), bound)
+            return box, words + (f"; rows before those of the given tokens: {before}" if before else "")
+    raise SubjectError(f"tokens for {wanted.rows} rows are taken")
 
 
 def _asked(bound: Bound, free: bool, form: str, at: Array) -> Any:

@@ -32,13 +32,13 @@ def tokens_box(bound: Bound) -> tuple[Rows, str]:
     free = bound.has("positions")
     seen: dict[str, Any] = {}
 
-    def rows(positions: Array) -> Array:
+    def rows(positions: Array, token: int = TOKEN) -> Array:
         at = np.asarray(positions, dtype=np.float64)
         if (at != np.rint(at)).any() or (at < 0).any():
             raise SubjectError("positions of tokens are whole", at[:4].tolist())
         asked = np.concatenate([at, [at[0] + (1 if at[0] == 0 else -1)]]) if free else np.arange(max(at.max() + 1, 2.0))
         whole = bound.library.whole
-        given: dict[str, Any] = {"tokens": whole(np.full((1, len(asked)), TOKEN))}
+        given: dict[str, Any] = {"tokens": whole(np.full((1, len(asked)), token))}
         given |= {"mask": whole(np.ones((1, len(asked))))} if bound.has("mask") else {}
         given |= {"positions": whole(asked[None])} if free else {}
         with _positions_alone(bound.library.name) as told:
@@ -56,7 +56,8 @@ def tokens_box(bound: Bound) -> tuple[Rows, str]:
     trial = rows(np.arange(float(TOKENS)))
     if np.ptp(trial, axis=0).max() < 1e-9 * max(float(np.abs(trial).max()), 1e-30):
         raise SubjectError("rows of equal tokens differ by position", "they are all alike")
-    if bound.hints.wants in ("sinusoidal", "seasonal") and bound.has("tokens") and not seen["tables"]:
+    unknown = bound.has("tokens") and not seen["tables"] and not _same_for(rows, trial)
+    if bound.hints.wants in ("sinusoidal", "seasonal") and unknown:
         raise SubjectError("what tokens contribute can be told from what positions do", "no nn.Embedding was called")
 
     def works(last: int) -> bool:
@@ -76,6 +77,14 @@ def tokens_box(bound: Bound) -> tuple[Rows, str]:
     )
     left = ", ".join(sorted(seen.get("left", ()))) or "nothing"
     return box, bound.describe(f"rows of width {trial.shape[1]} for equal tokens; left out: {left}")
+
+
+def _same_for(rows: Callable[..., Array], trial: Array) -> bool:
+    """Whether another token has the same rows: ids are only looked at for padding."""
+    try:
+        return np.array_equal(rows(np.arange(float(TOKENS)), TOKEN + 2), trial)
+    except PosencError:
+        return False
 
 
 @contextlib.contextmanager
