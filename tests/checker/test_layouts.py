@@ -132,3 +132,24 @@ def test_letters_of_layouts_have_different_sizes():
 def test_what_is_no_layout_is_refused(layout):
     with pytest.raises(SubjectError, match="a layout has the letters"):
         check(rope(-2), LINE, layout=layout, library="numpy")
+
+
+def square(embed_dim, grid_size, exchanged=False):
+    """As in MAE: one number for both sides of the grid."""
+    side = np.arange(grid_size, dtype=np.float64)
+    rows, columns = np.meshgrid(side, side, indexing="ij")
+    if exchanged:
+        rows, columns = columns, rows
+    rates = 1e4 ** (-np.arange(embed_dim // 4) / (embed_dim // 4))
+    halves = [np.concatenate([f(np.outer(axis, rates)) for f in (np.sin, np.cos)], 1) for axis in (rows, columns)]
+    return np.concatenate(halves, axis=1)
+
+
+def test_a_grid_that_is_only_made_square():
+    line = "sinusoidal(28, order='sin|cos', axes=split((7, 7)))"
+    report = check(lambda embed_dim, grid_size: square(embed_dim, grid_size), line, library="numpy")
+    assert report.acquitted
+    assert report.findings == ()
+    assert "a square grid" in " ".join(report.assumed)
+    (found,) = check(lambda embed_dim, grid_size: square(embed_dim, grid_size, True), line, library="numpy").findings
+    assert (found.verdict, found.kinds[0]) == ("convention", "axis-order")

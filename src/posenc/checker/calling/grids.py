@@ -12,6 +12,8 @@ from posenc.checker.calling.caller import Misshapen, parts, why
 from posenc.errors import PosencError, SubjectError
 from posenc.spec import Sinusoidal
 
+LARGEST_SIDE = 128
+"""Of a grid that is only made square: more cells than that are not asked for."""
 TRIALS = {2: (3, 5), 3: (2, 3, 5)}
 """Sizes of a trial: different along every axis."""
 
@@ -38,6 +40,7 @@ def grid_box(bound: Bound) -> tuple[Rows, str]:
         if name.lower() == "width" and bound.has("height"):
             bound.roles = {**bound.roles, name: "columns"}
     ways = ("last", "first") if bound.has("x") and not bound.has("grid") else ("",)
+    ways = ("", "square") if bound.has("grid") else ways
     failures: list[str] = []
     second: tuple[Rows, str] | None = None
     for channels in ways:
@@ -46,7 +49,7 @@ def grid_box(bound: Bound) -> tuple[Rows, str]:
         except PosencError as error:
             failures.append(why(error))
             continue
-        if not channels or _begins(made[0].calls["grid"](*TRIALS.get(axes_wanted(bound), (3, 5)))[0]):
+        if channels in ("", "square") or _begins(made[0].calls["grid"](*TRIALS.get(axes_wanted(bound), (3, 5)))[0]):
             return made
         second = second or made
     if second is not None:
@@ -60,6 +63,14 @@ def _tried(bound: Bound, channels: str) -> tuple[Rows, str]:
 
     def grid(*sizes: int) -> Array:
         nonlocal dtype
+        if channels == "square":
+            side = max(sizes)
+            if side > LARGEST_SIDE:
+                raise SubjectError(f"a square grid has at most {LARGEST_SIDE} cells a side", side)
+            result = bound.call(grid=side)
+            dtype = result_dtype(result)
+            whole = _cells(parts(result)[0], (side,) * len(sizes)).reshape(*(side,) * len(sizes), -1)
+            return np.ascontiguousarray(whole[tuple(slice(n) for n in sizes)]).reshape(int(np.prod(sizes)), -1)
         if channels:
             shape = (1, *sizes, bound.dim) if channels == "last" else (1, bound.dim, *sizes)
             given: dict[str, Any] = {"x": bound.library.array(np.zeros(shape))}
@@ -77,7 +88,11 @@ def _tried(bound: Bound, channels: str) -> tuple[Rows, str]:
         dtype=dtype,
         calls={"bound": bound, "grid": grid},
     )
-    how = {"last": "an array on a grid, channels last", "first": "an array on a grid, channels first"}
+    how = {
+        "square": "a square grid of that side, cells row by row",
+        "last": "an array on a grid, channels last",
+        "first": "an array on a grid, channels first",
+    }
     return box, bound.describe(f"a table for {how.get(channels, 'a grid (height, width), cells row by row')}")
 
 
