@@ -9,12 +9,17 @@ from numpy.typing import NDArray
 
 from posenc.checker.boxes import Bias, Buckets
 from posenc.checker.examining.bucket_slips import low_precision_buckets, slips
-from posenc.checker.gathering import Gathered
+from posenc.checker.gathering import Gathered, drawn
 from posenc.checker.recognising_buckets import same_buckets
 from posenc.checker.recovery.bias import bias_shape
 from posenc.formulas.biases import t5_buckets
-from posenc.records.finding import Evidence, Recovered
+from posenc.records.finding import Drawn, Evidence, Recovered
 from posenc.spec import T5Bias
+
+REMEDY = (
+    "Compute buckets as the trained model does: the sign of key - query, half of num_buckets for each sign, and both "
+    "limits; compare every distance up to max_distance."
+)
 
 
 def examine_t5(notes: Gathered, box: Bias, encoding: T5Bias) -> None:
@@ -175,6 +180,8 @@ def check_buckets(
                 cause=cause,
                 recovered=recovered,
                 like="t5",
+                remedy=REMEDY,
+                drawn=_drawn(relative, right, seen, exact),
             )
             for each in recovered:
                 notes.recover(each.name, each.value, each.expected)
@@ -185,7 +192,14 @@ def check_buckets(
         f"buckets differ from T5's, first at key - query = {first}",
         evidence=evidence,
         like="t5",
+        remedy=REMEDY,
+        drawn=_drawn(relative, right, seen, exact),
     )
+
+
+def _drawn(relative: NDArray[np.int64], right: NDArray[np.int64], seen: NDArray[np.int64], exact: bool) -> list[Drawn]:
+    """Both buckets by distance; labels of equal values have no scale to draw them on."""
+    return [drawn("bucket by distance", "key - query", "bucket", relative, seen, right)] if exact else []
 
 
 def _quiet(function: Any, relative: NDArray[np.int64], **changes: Any) -> NDArray[np.int64]:
