@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 
+from posenc.checker.calling.stated import stated_layout
 from posenc.checker.checking import check
 from posenc.errors import SubjectError
 from posenc.rendering.findings import answer
@@ -49,7 +50,7 @@ def test_positions_along_another_dimension_are_a_defect_where_the_layout_is_told
 
 
 class SequenceFirst(nn.Module):
-    """As in GPT-NeoX and Megatron: (tokens, batch, heads, channels), partial, with an offset."""
+    """As in GPT-NeoX and Megatron: tokens, batch, heads, channels in this order; partial, with an offset."""
 
     def __init__(self, head_dim=40, rotary_pct=0.25, last=False):
         super().__init__()
@@ -98,6 +99,103 @@ def test_a_table_along_the_batch():
     report = check(AlongTheBatch, "sinusoidal(26)")
     assert not report.at_least("defect")
     assert "called with (b, t, d), positions would run along b" in " ".join(report.assumed)
+
+
+class Documented(AlongTheBatch):
+    """x: (batch, seq, d_model)"""
+
+
+class DocumentedOtherwise(AlongTheBatch):
+    """x: Tensor, shape ``[seq_len, batch_size, embedding_dim]``"""
+
+
+def test_the_layout_that_the_documentation_states_is_asked_first():
+    (found,) = check(Documented, "sinusoidal(26)", probes=False).at_least("defect")
+    assert found.title == "positions run along the batch, not along the tokens"
+    assert "its documentation" in found.cause
+    report = check(DocumentedOtherwise, "sinusoidal(26)", probes=False)
+    assert report.findings == ()
+    assert "its documentation states the layout" in " ".join(report.assumed)
+    assert check(Documented, None, probes=False).could_not_run is None
+
+
+@pytest.mark.parametrize(
+    ("text", "layout"),
+    [
+        ("xq: (bsz, seqlen, n_heads, head_dim), as complex numbers", "bthd"),
+        ("query and key: [sq, b, np, hn]", "tbhd"),
+        ("x (B, T, C) and cos (T, C)", "btd"),
+        ("x (B, T, C), cast to (T, B, C)", None),  # two of them say nothing
+        ("x (batch, tokens, heads * dim)", None),
+        ("see (this, that, other)", None),
+        ("cos: (seq, dim), x: (tokens, heads, dim)", None),
+        (None, None),
+    ],
+)
+def test_layouts_in_documentation(text, layout):
+    def function(x):
+        return x
+
+    function.__doc__ = text
+    assert stated_layout(function) == layout
+
+
+def test_a_rotation_along_the_heads_of_a_documented_layout():
+    def astray(x):
+        """x: (batch, seq, heads, head_dim)"""
+        return rope(2)(x)
+
+    def right(x):
+        """x: (batch, seq, heads, head_dim)"""
+        return rope(1)(x)
+
+    assert check(right, LINE, library="numpy", probes=False).findings == ()
+    (found,) = check(astray, LINE, library="numpy", probes=False).at_least("defect")
+    assert found.kinds == ("axis-order",)
+
+
+def test_keys_of_a_decode_step_that_ignore_the_offset():
+    def both(q, k, start_pos=0, keys=1):
+        def turn(x, start):
+            angle = np.arange(start, start + x.shape[-2])[:, None] * 1e4 ** (-np.arange(0, 26, 2) / 26)
+            a, b = np.split(x, 2, axis=-1)
+            return np.concatenate([a * np.cos(angle) - b * np.sin(angle), b * np.cos(angle) + a * np.sin(angle)], -1)
+
+        return turn(q, start_pos), turn(k, start_pos * keys)
+
+    assert not check(lambda q, k, start_pos=0: both(q, k, start_pos), LINE, library="numpy").at_least("defect")
+    (found,) = check(lambda q, k, start_pos=0: both(q, k, start_pos, 0), LINE, library="numpy").at_least("defect")
+    assert found.kinds == ("offset-cache",)
+    assert found.title.endswith("keys")
+
+
+def apply_alone(q, k, cos, sin):
+    def half(x):
+        a, b = np.split(x, 2, axis=-1)
+        return np.concatenate([-b, a], axis=-1)
+
+    return q * cos + half(q) * sin, k * cos + half(k) * sin
+
+
+def test_what_is_handed_the_wanted_cosines_is_acquitted_of_nothing_else(tmp_path):
+    report = check(apply_alone, LINE, library="numpy", probes=False)
+    assert report.findings == ()
+    assert answer(report).plain.startswith("no defect in what apply_alone does with the wanted cosines and sines")
+    file = tmp_path / "apply.py"
+    file.write_text(
+        "import numpy as np\n\n"
+        "def rotate_half(x):\n"
+        "    a, b = np.split(x, 2, axis=-1)\n"
+        "    return np.concatenate([-b, a], axis=-1)\n\n"
+        "def apply(q, k, cos, sin):\n"
+        "    return q * cos + rotate_half(q) * sin, k * cos + rotate_half(k) * sin\n"
+    )
+    report = check(str(file), LINE, probes=False)
+    assert report.could_not_run is None
+    assert report.findings == ()
+    assert "what makes them was not examined" in report.part
+    file.write_text(file.read_text().replace("[-b, a]", "[b, -a]"))
+    assert check(str(file), LINE, probes=False).at_least("defect")
 
 
 def test_a_file_of_which_only_the_cosines_could_be_examined_is_not_acquitted_as_a_whole(tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import os
 import time
 from typing import Any
@@ -11,6 +13,7 @@ from posenc.checker.calling.constructing import chance, constructed, quiet
 from posenc.checker.calling.discovering import discover
 from posenc.checker.calling.hints import Hints, hints_of
 from posenc.checker.calling.layouts import axes_of
+from posenc.checker.examining.directions import astray, batch_second
 from posenc.checker.examining.dispatch import examine
 from posenc.checker.examining.dumps import examine_dump, read_dump
 from posenc.checker.examining.layered import examine_layers, is_layered
@@ -27,7 +30,10 @@ from posenc.checker.subjects.dumps import is_dump
 from posenc.checker.subjects.joining import chosen
 from posenc.checker.subjects.loading import Subject, load
 from posenc.errors import PosencError, SubjectError, shown
-from posenc.records.finding import CheckReport, Evidence, Recovered
+from posenc.records.finding import CheckReport
+
+SLOW = 0.1
+"""Seconds that making an object may take before copies of the first one are taken for new ones."""
 
 
 def check(
@@ -228,6 +234,8 @@ def _one(
         hints = hints.replace(layout=wrong.exchanged)
         box, words, caller = discover(value, hints)
     notes.assume(words)
+    notes.part = notes.part or handed(box, hints)
+    batch_second(notes, box, hints)
     box = untouched(loaded, value, box, encoding, hints)
     if not differs(notes, box):
         examine(notes, box, encoding, wanted.served)
@@ -237,20 +245,13 @@ def _one(
         hostile(notes, caller)
 
 
-def astray(notes: Gathered, wrong: WrongAxis) -> None:
-    """Positions that run along another dimension than the user's layout gives the tokens."""
-    names = {"b": "the batch", "h": "the heads", "d": "the channels"}
-    along = names.get(wrong.axis, wrong.axis)
-    notes.found(
-        "defect",
-        ("axis-order",),
-        f"positions run along {along}, not along the tokens",
-        evidence=[Evidence(name="dimension along which equal vectors differ", expected="t", seen=wrong.axis)],
-        cause=f"dimension {wrong.layout.index(wrong.axis)} of ({', '.join(wrong.layout)}) is taken for the tokens; "
-        "the rest is examined with the two exchanged",
-        remedy="Take the length from the dimension of the tokens, and line the table up with it.",
-        recovered=[Recovered(name="layout", value=wrong.exchanged, expected=wrong.layout)],
-    )
+def handed(box: Any, hints: Hints) -> str | None:
+    """The part examined of a subject that is handed cosines and sines, where they are the wanted ones."""
+    bound = box.calls.get("bound")
+    if hints.waves is not None or not (bound and any(bound.has(role) for role in ("cos", "angles", "complex"))):
+        return None
+    name = getattr(bound.caller.function, "__name__", type(bound.caller.function).__name__)
+    return f"what {name} does with the wanted cosines and sines; what makes them was not examined"
 
 
 def untouched(loaded: Subject, value: Any, box: Any, encoding: Any, hints: Hints) -> Any:
@@ -267,8 +268,12 @@ def made(notes: Gathered, loaded: Subject, hints: Hints) -> Any:
     if isinstance(loaded.value, type):
         cls = loaded.value
         said: list[str] = []
+        start = time.perf_counter()
         with chance():
             value = constructed(cls, hints, said)
+        if time.perf_counter() - start > SLOW:
+            with contextlib.suppress(Exception):  # what cannot be copied is made again
+                loaded.kept = copy.deepcopy(value)
         for text in said:
             notes.assume(text)
         loaded.fresh = lambda: constructed(cls, hints)

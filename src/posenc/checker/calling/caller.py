@@ -28,13 +28,14 @@ class WrongAxis(SubjectError):  # noqa: N818 - it is what a subject does, told l
     Args:
         layout: in which it was called.
         axis: the letter along which the answer varies.
+        stated: the layout is that of the subject's documentation, and nobody told it.
     """
 
-    def __init__(self, layout: str, axis: str) -> None:
+    def __init__(self, layout: str, axis: str, stated: bool = False) -> None:
         super().__init__(
             f"in layout ({', '.join(layout)}) positions run along the tokens t", f"the result varies along {axis}"
         )
-        self.layout, self.axis = layout, axis
+        self.layout, self.axis, self.stated = layout, axis, stated
 
     @property
     def exchanged(self) -> str:
@@ -83,7 +84,7 @@ class Caller:
         except (PosencError, KeyboardInterrupt):
             raise
         except BaseException as error:
-            raise SubjectError("the subject runs", _said(error)) from None
+            raise SubjectError("the subject runs", raised(error)) from None
         finally:
             self.printed += len(out.getvalue())
         for name, (now, before) in watched.items():
@@ -92,19 +93,43 @@ class Caller:
         return result
 
 
-def why(error: PosencError) -> str:
-    """The reason inside an error that wraps another: what the subject raised, else the whole line."""
-    return str(error.seen) if error.rule == "the subject runs" and error.seen else str(error)
+def why(error: PosencError, room: int = SubjectError.room) -> str:
+    """The reason inside an error that wraps another: what the subject raised, else the rule and what was seen."""
+    if error.rule == "the subject runs" and error.seen:
+        return clipped(error.seen, room)
+    return clipped(error.rule if error.seen is None else f"{error.rule}; got {error.seen}", room)
 
 
-def _said(error: BaseException) -> str:
-    """The exception's name, and the first line of its message if it has one."""
+def raised(error: BaseException, room: int = 200) -> str:
+    """An exception's name, and what its message says first: its first line, with the next where that only leads to it.
+
+    >>> raised(TypeError("f() received an invalid combination of arguments, but expected one of:\\n * (int)"))
+    'TypeError: f() received an invalid combination of arguments'
+    >>> raised(AssertionError())
+    'AssertionError without a message'
+    """
     name = type(error).__name__
     try:
-        message = str(error).strip().split("\n")[0][:200]
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     except Exception:
         return f"{name} without a message"
-    return f"{name}: {message}" if message else f"{name} without a message"
+    first = lines[0].removesuffix(", but expected one of:") if lines else ""
+    if first.endswith(":") and len(lines) > 1:
+        first = f"{first} {lines[1]}"
+    return f"{name}: {clipped(first, room)}" if first else f"{name} without a message"
+
+
+def clipped(text: str, room: int) -> str:
+    """A text of at most so many characters, ended between words.
+
+    >>> clipped("the size of tensor a (513)", 18)
+    'the size of...'
+    """
+    if len(text) <= room:
+        return text
+    kept = text[: room - 3]
+    front, space, _ = kept.rpartition(" ")
+    return (front if space else kept).rstrip(" ,;:([") + "..."
 
 
 def _copy(value: Any) -> np.ndarray | None:

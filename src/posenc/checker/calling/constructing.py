@@ -23,8 +23,10 @@ from posenc.checker.calling.settings import (
     by_type,
     rows_of,
     settings_for,
+    value_of,
 )
 from posenc.errors import SubjectError
+from posenc.formulas.scalings import frequencies
 from posenc.spec import Rotary
 
 
@@ -63,10 +65,27 @@ def constructed(cls: type, hints: Hints, notes: list[str] | None = None) -> Any:
             "Hand over an instance, or a function that makes one.",
         )
     made = Caller(cls, library("numpy"))(given)
+    shared = _for_each_axis(given, made, hints)
+    if shared is not None:
+        given, made = shared, Caller(cls, library("numpy"))(shared)
     if notes is not None:
         shown = ", ".join(f"{k}={v!r}" for k, v in given.items())
         notes.append(f"constructed as {cls.__name__}({shown})")
     return quiet(made)
+
+
+def _for_each_axis(given: dict[str, Any], made: Any, hints: Hints) -> dict[str, Any] | None:
+    """Arguments with the width of one axis, where a class made for the whole width holds tables for as many heads."""
+    e = hints.encoding
+    axes = frequencies(e).axes if isinstance(e, Rotary) else 1
+    held = {**getattr(made, "__dict__", {}), **(getattr(made, "_buffers", None) or {})}
+    widths = {value.shape[-1] for value in held.values() if len(getattr(value, "shape", ())) > 1}
+    if axes == 1 or axes * e.rotary_dim not in widths or e.rotary_dim in widths:
+        return None
+    return {
+        name: value // axes if ROLE_OF.get(name.lower()) == "dim" and value == e.rotary_dim else value
+        for name, value in given.items()
+    }
 
 
 def quiet(made: Any) -> Any:
@@ -119,15 +138,15 @@ def arguments_for(cls: type, hints: Hints) -> tuple[dict[str, Any], list[str]]:
 
 
 def _other(name: str, annotation: Any, hints: Hints) -> Any:
-    """Settings as one object, or a harmless value.
+    """Settings as one object, a setting by its name, or a harmless value.
 
     Raises:
         KeyError: nothing is known of the parameter.
     """
-    try:
-        return settings_for(name, annotation, hints)
-    except KeyError:
-        return by_type(name, annotation)
+    for known in (settings_for, lambda name, _, hints: value_of(name, hints)):
+        with contextlib.suppress(KeyError):
+            return known(name, annotation, hints)
+    return by_type(name, annotation)
 
 
 def _head_width(parameters: Iterable[signatures.Parameter]) -> bool:

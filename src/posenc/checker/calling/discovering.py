@@ -13,19 +13,33 @@ from posenc.checker.calling.adapter import adapted
 from posenc.checker.calling.attending import attention_box
 from posenc.checker.calling.bound import Bound
 from posenc.checker.calling.caller import Caller, WrongAxis, why
+from posenc.checker.calling.flat import flat_box, heads_of
 from posenc.checker.calling.grids import axes_wanted, grid_box
 from posenc.checker.calling.hints import Hints
+from posenc.checker.calling.layouts import axes_wanted as rotary_axes
 from posenc.checker.calling.library import library, spoken
+from posenc.checker.calling.packed import packed_box
 from posenc.checker.calling.roles import bindings, signature_of
 from posenc.checker.calling.rotations import rotation_box
 from posenc.checker.calling.score_boxes import scores_box
 from posenc.checker.calling.tables import made_box
 from posenc.checker.calling.tokens import tokens_box
+from posenc.checker.calling.turned_grids import turned_grid_box
 from posenc.errors import PosencError, SubjectError
 
 METHODS = ("rotate_queries_or_keys", "rotate_queries_and_keys", "apply_rotary_emb", "apply_rotary", "rotate")
 """Methods of an instance that turn queries and keys, before its call."""
 MOST_TRIES = 240
+MADE = {
+    "Turning": "turned vectors",
+    "Rows": "rows of a table",
+    "CosSin": "cosines and sines",
+    "Vector": "a vector of numbers",
+    "Bias": "a bias on scores",
+    "Buckets": "buckets of distances",
+    "Attention": "an attention",
+}
+"""What a subject gives, in words, by the box around it."""
 OTHER_TYPES = ("float16", "bfloat16", "float64")
 ABOUT_TYPES = re.compile(r"dtype|type|float|fp16|bf16|half|double|precision", re.IGNORECASE)
 """What an error says that is about the type of its inputs."""
@@ -72,18 +86,19 @@ def _discovered(subject: Any, hints: Hints) -> tuple[Box, str, Caller | None]:
             made, words = _box(bound)
         except PosencError as error:
             astray = astray or (error if isinstance(error, WrongAxis) else None)
-            failures.append(f"as ({', '.join(bound.roles.values())}): {why(error)}")
+            failures.append(f"as ({', '.join(bound.roles.values())}): {why(error, 140)}")
             continue
         if not _wanted(made, hints):
             failures.append(
-                f"{', '.join(bound.roles.values())}: a {type(made).__name__.lower()}, "
-                f"which the wanted {hints.wants} is not"
+                f"as ({', '.join(bound.roles.values())}): {MADE.get(type(made).__name__, 'an answer')}, "
+                f"which {hints.wants} is not"
             )
             continue
         return made, words, bound.caller
     if astray is not None:
         raise astray
-    told = "; ".join(dict.fromkeys(failures[:3])) or "it takes nothing that is known"
+    tried = "; ".join(dict.fromkeys(failures[:3]))
+    told = f"no way that works: {tried}" if tried else "nothing that it takes is known"
     raise SubjectError(
         "the subject can be called in a known way",
         told,
@@ -95,6 +110,15 @@ def _box(bound: Bound) -> tuple[Box, str]:
     if axes_wanted(bound) > 1 and bound.has("x") and not bound.has("positions"):
         with contextlib.suppress(PosencError):  # it may take rows of tokens all the same
             return grid_box(bound)
+    if _turns_grid(bound):
+        with contextlib.suppress(PosencError):  # it may count along its tokens all the same
+            return turned_grid_box(bound)
+    heads = heads_of(bound) if bound.has("x") or bound.has("q") else None
+    if bound.hints.wants == "rotary" and heads is not None and not bound.has("v"):
+        with contextlib.suppress(PosencError):  # heads may have a dimension of their own all the same
+            return flat_box(bound, heads)
+    if bound.has("qkv"):
+        return packed_box(bound)
     if bound.has("q", "k", "v"):
         return attention_box(bound)
     if bound.has("scores"):
@@ -115,6 +139,17 @@ def _box(bound: Bound) -> tuple[Box, str]:
     if bound.has("x") or bound.has("q"):
         return rotation_box(bound)
     return made_box(bound)
+
+
+def _turns_grid(bound: Bound) -> bool:
+    """Whether the wanted rotation has two axes, and nobody gives the subject positions or cosines."""
+    roles = set(bound.roles.values())
+    return (
+        bound.hints.wants == "rotary"
+        and rotary_axes(bound) == 2
+        and bool(roles & {"x", "q"})
+        and not roles & {"positions", "ready", "cos", "angles", "complex", "v"}
+    )
 
 
 def _wanted(box: Box, hints: Hints) -> bool:

@@ -10,7 +10,10 @@ import numpy as np
 from posenc.checker.boxes import Array
 from posenc.checker.calling.bound import BATCH, HEADS, TOKENS, Bound
 from posenc.checker.calling.caller import Misshapen
+from posenc.checker.calling.stated import stated_layout
 from posenc.errors import SubjectError
+from posenc.formulas.scalings import frequencies
+from posenc.spec import Rotary
 
 FOUR = ("bhtd", "bthd", "tbhd", "thd", "htd", "btd", "tbd", "td")
 THREE = ("btd", "tbd", "td", "bhtd", "bthd")
@@ -18,10 +21,12 @@ SIZES = {"b": BATCH, "h": HEADS, "t": TOKENS}
 
 
 def layouts(bound: Bound) -> tuple[str, ...]:
-    """Layouts to try, the likeliest first."""
+    """Layouts to try, the likeliest first: the told one alone, the one its documentation states before all others."""
     if bound.hints.layout:
         return (bound.hints.layout,)
-    return THREE if bound.hints.wants in ("sinusoidal", "learned", "seasonal", "adjusted") else FOUR
+    stated = stated_layout(bound.caller.function)
+    usual = THREE if bound.hints.wants in ("sinusoidal", "learned", "seasonal", "adjusted") else FOUR
+    return tuple(dict.fromkeys([stated, *usual])) if stated else usual
 
 
 def axes_of(layout: str) -> tuple[str, ...]:
@@ -66,10 +71,25 @@ def from_layout(layout: str, y: np.ndarray, shape: tuple[int, ...]) -> Array:
     return np.ascontiguousarray(back).reshape(shape)
 
 
+def axes_wanted(bound: Bound) -> int:
+    """How many coordinates a position of the wanted rotation has."""
+    e = bound.hints.encoding
+    return frequencies(e).axes if isinstance(e, Rotary) else 1
+
+
 def position_forms(bound: Bound, at: np.ndarray, batch: int) -> Iterator[tuple[str, Any]]:
-    """Positions as a subject may want them."""
+    """Positions as a subject may want them; ``at`` is ``(tokens,)``, or ``(tokens, axes)`` where axes differ."""
     whole = np.array_equal(at, np.rint(at))
     make = bound.library.whole if whole else bound.library.array
+    axes = axes_wanted(bound)
+    if axes > 1:
+        coordinates = at if at.ndim == 2 else np.repeat(at[:, None], axes, axis=1)
+        yield "(tokens, axes)", make(coordinates)
+        yield "(batch, tokens, axes)", make(np.repeat(coordinates[None], batch, axis=0))
+        yield "(axes, tokens)", make(coordinates.T)
+        yield "(axes, batch, tokens)", make(np.repeat(coordinates.T[:, None], batch, axis=1))
+        if at.ndim == 2:
+            return
     yield "(tokens,)", make(at)
     yield "(1, tokens)", make(at[None])
     yield "(batch, tokens)", make(np.repeat(at[None], batch, axis=0))

@@ -132,13 +132,17 @@ def bindings(signature: Signature, told: tuple[str, ...] | None = None) -> Itera
     if len(known) == len(required):
         optional = [p for p in parameters if not p.required and p.role in OPTIONAL]
         roles = set(known.values())
-        inputs = {"x", "q", "positions", "scores", "relative", "n_q", "n_k", "tokens", "mask", "shape"}
+        inputs = {"x", "q", "qkv", "positions", "scores", "relative", "n_q", "n_k", "tokens", "mask", "shape"}
         makes = any(p.role == "dim" for p in parameters) and not roles & inputs  # a table of some width
         useful = {
             p.name: p.role
             for p in optional
             if p.role and p.role not in roles and p.role not in ("k", "offset") + (() if makes else ("length",))
         }
+        tokens = next((p.name for p in parameters if p.role == "tokens"), None)
+        if not required and tokens is not None:  # ids and vectors are both taken, one of them is given
+            yield {tokens: "tokens"}
+            yield {tokens: "tokens", **useful}
         if roles & {"tokens", "mask"}:  # positions that nobody gives are what a model relies on
             yield dict(known)
         if required or useful:
@@ -154,6 +158,10 @@ def bindings(signature: Signature, told: tuple[str, ...] | None = None) -> Itera
             first = [p for p in parameters if p.role][:2]
             for p in first:
                 yield {p.name: str(p.role)}
+    segments = [p.name for p in required if p.role in ("segments", "document")]
+    if len(required) == 2 and len(segments) == 1:  # beside segments stand token ids, whatever their name
+        (ids_beside,) = (p.name for p in required if p.name not in segments)
+        yield {ids_beside: "tokens", segments[0]: "segments"}
     count = len(required) or (2 if signature.open_ended or not parameters else 0)
     names = [p.name for p in required] or [f"#{i}" for i in range(count)]
     for roles_in_order in GUESSES.get(len(names), ()):

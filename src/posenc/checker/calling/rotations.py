@@ -11,7 +11,8 @@ from posenc.checker.boxes import Array, Rows, Turning
 from posenc.checker.calling.bound import BATCH, TOKENS, Bound, farthest, result_dtype
 from posenc.checker.calling.caller import Caller, Misshapen, WrongAxis, parts, why
 from posenc.checker.calling.given_waves import given_waves, in_words
-from posenc.checker.calling.layouts import SIZES, as_layout, from_layout, layouts, position_forms
+from posenc.checker.calling.layouts import SIZES, as_layout, axes_wanted, from_layout, layouts, position_forms
+from posenc.checker.calling.stated import stated_layout
 from posenc.errors import PosencError, SubjectError
 
 
@@ -25,7 +26,7 @@ def rotation_box(bound: Bound) -> tuple[Turning | Rows, str]:
     astray: WrongAxis | None = None
     second: tuple[Turning | Rows, str] | None = None
     for layout in layouts(bound):
-        for form in _forms(bound):
+        for form in forms(bound):
             try:
                 made = _tried(bound, layout, form)
             except PosencError as error:
@@ -34,19 +35,28 @@ def rotation_box(bound: Bound) -> tuple[Turning | Rows, str]:
                 continue
             if astray is not None and astray.axis == "b" and layout.startswith("t"):
                 made = made[0], f"{made[1]}; called with ({', '.join(astray.layout)}), positions would run along b"
+            if not bound.hints.layout and layout == stated_layout(bound.caller.function):
+                made = made[0], f"{made[1]}; its documentation states the layout"
             if not (bound.has("cos") or bound.has("angles") or bound.has("complex")) or _keeps_length(made[0]):
                 return made
             second = second or made  # cosines laid out for another pairing: kept in case no layout of them fits
         if second is not None:
             return second
+        if astray is not None and bound.hints.encoding is not None and layout == stated_layout(bound.caller.function):
+            raise WrongAxis(layout, astray.axis, stated=True)
     if astray is not None and bound.hints.layout:
         raise astray
     raise SubjectError("the subject runs", "; ".join(dict.fromkeys(failures[:2])))
 
 
-def _forms(bound: Bound) -> tuple[str, ...]:
+def forms(bound: Bound) -> tuple[str, ...]:
+    """Forms to try of positions, or of cosines and sines; one empty word where nothing of the kind is taken."""
     if (bound.has("positions") or bound.has("ready")) and not bound.has("cos"):
-        return ("(tokens,)", "(1, tokens)", "(batch, tokens)", "(tokens,) real")
+        several = ("(tokens, axes)", "(batch, tokens, axes)", "(axes, tokens)", "(axes, batch, tokens)")
+        return (
+            *(several if axes_wanted(bound) > 1 else ()),
+            *("(tokens,)", "(1, tokens)", "(batch, tokens)", "(tokens,) real"),
+        )
     if bound.has("cos") or bound.has("angles") or bound.has("complex"):
         return tuple(
             f"{columns} {shape}"
@@ -66,7 +76,7 @@ def _tried(bound: Bound, layout: str, form: str) -> tuple[Turning | Rows, str]:
 
     def run(x: np.ndarray, positions: np.ndarray, batch: int) -> list[np.ndarray]:
         values = {role: bound.library.array(x) for role in inputs}
-        result = bound.call(**values, **_context(bound, form, positions, batch, layout))
+        result = bound.call(**values, **context(bound, form, positions, batch))
         run.dtype = result_dtype(result)  # type: ignore[attr-defined]
         return parts(result)
 
@@ -85,7 +95,7 @@ def _tried(bound: Bound, layout: str, form: str) -> tuple[Turning | Rows, str]:
     dtype = str(run.dtype)  # type: ignore[attr-defined]
     if np.abs(zero).max() > 1e-9:
         return _adding(bound, layout, form, run, dtype)
-    return _turning(bound, layout, form, run, dtype, len(inputs))
+    return turning_box(bound, layout, form, run, dtype, len(inputs))
 
 
 def _keeps_length(box: Turning | Rows) -> bool:
@@ -106,7 +116,7 @@ def _inputs(bound: Bound) -> tuple[str, ...]:
     return ("q", "k") if bound.has("q", "k") else ("q",) if bound.has("q") else ("x",)
 
 
-def _context(bound: Bound, form: str, positions: np.ndarray, batch: int, layout: str) -> dict[str, Any]:
+def context(bound: Bound, form: str, positions: np.ndarray, batch: int) -> dict[str, Any]:
     """Positions, offset, or cosines and sines, in the form tried."""
     given: dict[str, Any] = {}
     if bound.has("cos") or bound.has("angles") or bound.has("complex"):
@@ -121,7 +131,6 @@ def _context(bound: Bound, form: str, positions: np.ndarray, batch: int, layout:
         given["positions"] = dict(position_forms(bound, positions, batch))[form]
     if bound.has("length"):
         given["length"] = len(positions)
-    del layout
     return given
 
 
@@ -137,14 +146,31 @@ def _declared(owner: Any, at: Any, positions: np.ndarray) -> Any:
     return Positions(ids, torch.tensor([int(np.max(positions)) + 1]))
 
 
-def _turning(
-    bound: Bound, layout: str, form: str, run: Callable[..., list[np.ndarray]], dtype: str, outputs: int
+def turning_box(
+    bound: Bound,
+    layout: str,
+    form: str,
+    run: Callable[..., list[np.ndarray]],
+    dtype: str,
+    outputs: int,
+    copies: int = 1,
 ) -> tuple[Turning, str]:
+    """A box around what turns vectors in a layout, and the convention in words.
+
+    Args:
+        bound: how the subject is called.
+        layout: of the vectors that ``run`` takes.
+        form: of its positions, one of :func:`forms`.
+        run: vectors, positions and the size of the batch to turned queries, then keys.
+        dtype: of the results.
+        outputs: how many come back.
+        copies: how often each vector is held in one call.
+    """
     free = bool(form)
 
     def turned(which: int) -> Callable[[Array, Array], Array]:
         def turn(x: Array, positions: Array) -> Array:
-            return _spread(layout, free, lambda y, p: run(y, p, y.shape[0])[which], x, positions)
+            return _spread(layout, free, lambda y, p: run(y, p, y.shape[0])[which], x, positions, copies)
 
         return turn
 
@@ -160,11 +186,12 @@ def _turning(
     box = Turning(
         head_dim=bound.dim,
         turn=turned(0),
-        turn_key=turned(1) if outputs == 2 else None,
+        turn_key=turned(1) if outputs > 1 else None,
         free=free,
         dtype=dtype,
         largest=largest,
-        calls={"bound": bound, "layout": layout, "form": form},
+        calls={"bound": bound, "layout": layout, "form": form}
+        | ({"axes": axes_wanted(bound)} if "axes" in form else {}),
     )
     if not free:
         how = "positions are those of the tokens, from 0"
@@ -176,7 +203,12 @@ def _turning(
 
 
 def _spread(
-    layout: str, free: bool, run: Callable[[np.ndarray, np.ndarray], np.ndarray], x: Array, positions: Array
+    layout: str,
+    free: bool,
+    run: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    x: Array,
+    positions: Array,
+    copies: int = 1,
 ) -> Array:
     """Turn ``(n, tokens, d)`` at positions, as many tokens as the way of calling needs, in blocks that fit memory."""
     n, tokens, d = x.shape
@@ -193,7 +225,7 @@ def _spread(
         asked = np.arange(float(rows))
     single = layout == "td"
     out = []
-    step = 1 if single else max(1, 2**24 // max(whole.shape[1] * d, 1))
+    step = 1 if single else max(1, 2**24 // max(whole.shape[1] * d * copies, 1))
     for start in range(0, n, step):
         part = whole[start : start + step]
         found = run(as_layout(layout, part), asked)

@@ -12,8 +12,10 @@ from posenc.checker.boxes import Array, Box, CosSin, Rows, Vector
 from posenc.checker.calling.bound import Bound, farthest, result_dtype
 from posenc.checker.calling.caller import Misshapen, parts, why
 from posenc.checker.calling.grids import grid_box
+from posenc.checker.calling.pictures import picture_box
 from posenc.checker.calling.results import interpreted
 from posenc.checker.calling.score_boxes import bias_box, buckets_box
+from posenc.checker.calling.tokens import are_tokens
 from posenc.errors import PosencError, SubjectError
 from posenc.spec import Learned
 
@@ -28,6 +30,12 @@ CARRIERS: dict[str, Callable[[int, int], tuple[int, ...]]] = {
     "(batch, heads, tokens, dim)": lambda tokens, dim: (1, 1, tokens, dim),
 }
 """Shapes of vectors of which a subject may read how many tokens there are, and nothing else."""
+SHAPES: dict[str, Callable[[int, int], tuple[int, ...]]] = {
+    "(batch, tokens, dim)": CARRIERS["(batch, tokens, dim)"],
+    "(tokens, dim)": lambda tokens, dim: (tokens, dim),
+    "(batch, tokens)": lambda tokens, dim: (1, tokens),
+}
+"""Shapes that a subject may be given in place of vectors."""
 
 
 def made_box(bound: Bound) -> tuple[Box, str]:
@@ -72,6 +80,8 @@ def _by_position(bound: Bound) -> tuple[Box, str]:
     forms: tuple[str, ...] = ("(tokens,)", "(1, tokens)", "(tokens,) real") if free else ("",)
     if bound.has("x") and not free:
         forms = tuple(CARRIERS)
+    elif bound.has("shape"):
+        forms = tuple(SHAPES)
     for form in forms:
         try:
             return _tried(bound, free, form)
@@ -80,6 +90,8 @@ def _by_position(bound: Bound) -> tuple[Box, str]:
     if bound.has("x") and not free and isinstance(bound.hints.encoding, Learned):
         with contextlib.suppress(PosencError):
             return _of_one_length(bound, bound.hints.encoding)
+        with contextlib.suppress(PosencError):
+            return picture_box(bound, bound.hints.encoding)
     raise SubjectError("the subject runs", "; ".join(dict.fromkeys(failures)))
 
 
@@ -114,7 +126,7 @@ def _asked(bound: Bound, free: bool, form: str, at: Array) -> Any:
         return bound.call(**given)
     rows = int(at.max()) + 1
     given = {"x": bound.library.array(np.zeros(CARRIERS[form](rows, bound.dim)))} if bound.has("x") else {}
-    given |= {"shape": (1, rows)} if bound.has("shape") else {}
+    given |= {"shape": SHAPES[form](rows, bound.dim)} if bound.has("shape") else {}
     return bound.call(**(given | {"length": rows} if bound.has("length") else given))
 
 
@@ -130,6 +142,8 @@ def _tried(bound: Bound, free: bool, form: str) -> tuple[Box, str]:
 
     if trial[0].shape[1] > WIDEST:
         raise SubjectError(f"rows are at most {WIDEST} wide", trial[0].shape[1])
+    if free and len(trial) == 1 and are_tokens(bound):
+        raise SubjectError("positions are given to the subject", "what it takes are ids of tokens")
 
     def of(at: Array) -> tuple[np.ndarray, ...]:
         n = len(at) if free else int(at.max()) + 1

@@ -8,19 +8,31 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from posenc.checker.boxes import Array, Rows
 from posenc.checker.calling.bound import TOKENS, Bound, farthest, result_dtype
-from posenc.checker.calling.caller import Misshapen, parts
+from posenc.checker.calling.caller import Misshapen, WrongAxis, parts, why
+from posenc.checker.calling.stated import stated_layout
 from posenc.errors import PosencError, SubjectError
 
 TOKEN = 5
 """The id of every token: no padding, start or end of the vocabularies in use."""
+UNASKED = 41
+"""Ids of a trial: another number than any that was asked for before."""
 LAYER = ("Attention", "MultiheadAttention", "Block", "DecoderLayer", "EncoderLayer", "MLP", "GRU", "LSTM")
 """Ends of the names of classes that an embedding block does not call."""
+
+
+FORMS: dict[str, Callable[[Array], Array]] = {
+    "bt": lambda row: row[None],
+    "t": lambda row: row,
+    "tb": lambda row: row[:, None],
+}
+"""Shapes in which token ids may be taken, by the letters of their dimensions: b for the batch, t for the tokens."""
 
 
 def tokens_box(bound: Bound) -> tuple[Rows, str]:
@@ -28,9 +40,29 @@ def tokens_box(bound: Bound) -> tuple[Rows, str]:
 
     Raises:
         SubjectError: rows do not follow positions, or the subject is more than an embedding block.
+        WrongAxis: positions run along the batch, by what its documentation says of its dimensions.
     """
+    told = bound.hints.layout
+    failures: list[str] = []
+    for form in FORMS if told is None else (told.replace("d", ""),):
+        try:
+            made = _tried(bound, form)
+        except PosencError as error:
+            failures.append(why(error))
+            continue
+        stated = stated_layout(bound.caller.function) or ""
+        if form == "tb" and told is None and "bt" in stated:
+            raise WrongAxis("btd", "b", stated=True)
+        return made
+    raise SubjectError("the subject runs", "; ".join(dict.fromkeys(failures[:2])))
+
+
+def _tried(bound: Bound, form: str) -> tuple[Rows, str]:
     free = bound.has("positions")
     seen: dict[str, Any] = {}
+    if form not in FORMS:
+        raise SubjectError(f"token ids are laid out as one of {', '.join(FORMS)}", form)
+    laid = FORMS[form]
 
     def rows(positions: Array, token: int = TOKEN) -> Array:
         at = np.asarray(positions, dtype=np.float64)
@@ -38,10 +70,11 @@ def tokens_box(bound: Bound) -> tuple[Rows, str]:
             raise SubjectError("positions of tokens are whole", at[:4].tolist())
         asked = np.concatenate([at, [at[0] + (1 if at[0] == 0 else -1)]]) if free else np.arange(max(at.max() + 1, 2.0))
         whole = bound.library.whole
-        given: dict[str, Any] = {"tokens": whole(np.full((1, len(asked)), token))}
-        given |= {"mask": whole(np.ones((1, len(asked))))} if bound.has("mask") else {}
-        given |= {"positions": whole(asked[None])} if free else {}
-        with _positions_alone(bound.library.name) as told:
+        given: dict[str, Any] = {"tokens": whole(laid(np.full(len(asked), token)))}
+        given |= {"mask": whole(laid(np.ones(len(asked))))} if bound.has("mask") else {}
+        given |= {"segments": whole(laid(np.zeros(len(asked))))} if bound.has("segments") else {}
+        given |= {"positions": whole(laid(asked))} if free else {}
+        with positions_alone(bound.library.name) as told:
             result = bound.call(**given)
         found = parts(result)[0]
         if found.ndim == 3 and found.shape[0] == 1:
@@ -73,10 +106,40 @@ def tokens_box(bound: Bound) -> tuple[Rows, str]:
         free=free,
         dtype=str(seen["dtype"]),
         largest=farthest(bound, works, 32768 if free else 4098),
-        calls={"bound": bound},
+        calls={"bound": bound, "tokens": form},
     )
     left = ", ".join(sorted(seen.get("left", ()))) or "nothing"
-    return box, bound.describe(f"rows of width {trial.shape[1]} for equal tokens; left out: {left}")
+    shape = "" if form == "bt" else f" of shape ({', '.join(form)})"
+    return box, bound.describe(f"rows of width {trial.shape[1]} for equal tokens{shape}; left out: {left}")
+
+
+def are_tokens(bound: Bound) -> bool:
+    """Whether what a subject is given as its positions are token ids: rows of equal ids differ by their place.
+
+    The place tells positions apart from an id where a table's row of the id is left out (torch), or where another id
+    moves all rows alike. The number of ids is one that nothing was asked for yet, so that no cache answers.
+    """
+    if bound.has("x") or list(bound.roles.values()).count("positions") != 1:
+        return False
+    (name,) = [n for n, role in bound.roles.items() if role == "positions"]
+    again = replace(bound, roles={**bound.roles, name: "tokens"})
+    for laid in FORMS.values():
+        answers = []
+        try:
+            for token in (TOKEN, TOKEN + 2):
+                with positions_alone(bound.library.name) as told:
+                    answers.append(parts(again.call(tokens=bound.library.whole(laid(np.full(UNASKED, token)))))[0])
+        except PosencError:
+            continue
+        one, other = (each.reshape([n for n in each.shape if n != 1] or [1]) for each in answers)
+        if one.ndim != 2 or one.shape != other.shape or len(one) != UNASKED:
+            continue
+        scale = max(float(np.abs(one).max()), 1e-30)
+        moved = other - one
+        placed = np.ptp(one, axis=0).max() > 1e-6 * scale
+        if placed and (told["tables"] or (np.ptp(moved, axis=0).max() < 1e-5 * scale < np.abs(moved).max())):
+            return True
+    return False
 
 
 def _same_for(rows: Callable[..., Array], trial: Array) -> bool:
@@ -88,7 +151,7 @@ def _same_for(rows: Callable[..., Array], trial: Array) -> bool:
 
 
 @contextlib.contextmanager
-def _positions_alone(library: str) -> Iterator[dict[str, Any]]:
+def positions_alone(library: str) -> Iterator[dict[str, Any]]:
     """While it lasts, torch's tables give zeros for tokens that are all alike, and normalisations give their input.
 
     Yields:

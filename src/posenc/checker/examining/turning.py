@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from posenc.checker.boxes import Array, Turning
 from posenc.checker.examining.along import check_along
+from posenc.checker.examining.coordinates import check_coordinates
 from posenc.checker.examining.first_row import check_start
 from posenc.checker.examining.half_precision import rounding_explains
 from posenc.checker.examining.keys import check_keys
@@ -56,8 +57,27 @@ def examine_turning(notes: Gathered, box: Turning, encoding: Rotary, served: int
     indices = _indices(pairs, encoding)
     theta, waves = _short(notes, box, found, pairs, indices, encoding)
     check_keys(notes, box, pairs, waves)
+    _values(notes, box)
+    if wanted.encoding.axes is not None:
+        check_coordinates(notes, box, encoding, pairs)
     if theta is not None:
         _far(notes, box, pairs, waves, theta, wanted, indices, served)
+
+
+def _values(notes: Gathered, box: Turning) -> None:
+    """Values pass through as they are, where the subject is given them with queries and keys."""
+    if "values" not in box.calls:
+        return
+    notes.ran("values beside queries and keys")
+    if box.calls["values"]:
+        notes.found(
+            "defect",
+            ("double-application", "layout"),
+            "values are turned like queries and keys",
+            evidence=[Evidence(name="equal values of different tokens", expected="equal", seen="different")],
+            cause="the rotation is applied to all three, or to another third of the packed array than the keys",
+            remedy="Turn queries and keys alone, and pass the values on as they are.",
+        )
 
 
 def _channels(notes: Gathered, box: Turning, found: Blocks, spread: Array, served: int | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -36,6 +37,8 @@ def fresh(probed: Probed, seed: int = 0) -> Any:
     """
     if probed.loaded.fresh is None:
         raise SubjectError("the subject can be made anew", type(probed.value).__name__)
+    if seed == 0 and probed.loaded.kept is not None:
+        return copy.deepcopy(probed.loaded.kept)
     with chance(seed):
         return probed.loaded.fresh()
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from posenc.checker.boxes import ROUNDING, Array, CosSin, Rows, Turning
+from posenc.checker.calling.caller import why
 from posenc.checker.examining.along import check_along
 from posenc.checker.examining.cosines import waves_from
 from posenc.checker.examining.matrices import in_order
@@ -23,6 +24,7 @@ from posenc.errors import PosencError
 
 REACH = 4096
 WAVES = ("rotary", "sinusoidal")
+NO_WAVES = "the wanted encoding is neither rotary nor sinusoidal"
 
 
 def reader(box: Any) -> Callable[[Any, Array], Waves]:
@@ -91,8 +93,10 @@ def _look(notes: Gathered, p: Probed, other: Any, dtype: str, situation: str, on
 def half_inputs(notes: Gathered, p: Probed) -> str | None:
     """Inputs in bfloat16 and float16; the subject itself as it is."""
     bound = bound_of(p)
-    if bound is None or p.encoding.kind not in WAVES:
-        return "the subject is an array, or no rotary or sinusoid is wanted"
+    if bound is None:
+        return "the subject is an array"
+    if p.encoding.kind not in WAVES:
+        return NO_WAVES
     if not bound.has("x") and not bound.has("q"):
         return "the subject takes no vectors"
     if notes.has("precision", "layout"):
@@ -109,15 +113,17 @@ def half_inputs(notes: Gathered, p: Probed) -> str | None:
             _look(notes, p, other, dtype, f"with {dtype} inputs", only)
             done.append(dtype)
         except PosencError as error:
-            notes.skipped(f"{dtype} inputs", str(error)[:160])
+            notes.skipped(f"{dtype} inputs", why(error, 160))
     return None if done else "half precision is refused"
 
 
 @probe("cast as a whole", Turning, CosSin, Rows)
 def cast(notes: Gathered, p: Probed) -> str | None:
     """A copy after ``.bfloat16()`` and after ``.half()``."""
-    if not is_module(p.value) or bound_of(p) is None or p.encoding.kind not in WAVES:
-        return "the subject is no torch module, or no rotary or sinusoid is wanted"
+    if not is_module(p.value) or bound_of(p) is None:
+        return "the subject is no torch module"
+    if p.encoding.kind not in WAVES:
+        return NO_WAVES
     if notes.has("precision", "meta-init", "layout"):
         return "it fails as it is"
     for dtype, method in (("bfloat16", "bfloat16"), ("float16", "half")):
@@ -127,7 +133,7 @@ def cast(notes: Gathered, p: Probed) -> str | None:
             if not _look(notes, p, other, dtype, f"after .{method}()", "it is not cast as a whole"):
                 break
         except PosencError as error:
-            notes.skipped(f"after .{method}()", str(error)[:160])
+            notes.skipped(f"after .{method}()", why(error, 160))
     return None
 
 

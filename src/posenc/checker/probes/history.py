@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from posenc.checker.boxes import CosSin, Rows, Turning
+from posenc.checker.calling.caller import why
 from posenc.checker.gathering import Gathered
 from posenc.checker.probes.again import apart, asked, bound_of, box_again, fresh
 from posenc.checker.probes.registry import Probed, probe
@@ -102,7 +103,7 @@ def offsets(notes: Gathered, p: Probed) -> str | None:
     except PosencError:
         box = p.box
     if not getattr(box, "free", False):
-        return "positions cannot be chosen; see the cache splits"
+        return "positions cannot be chosen: they are those of the tokens"
     shift = 8.0
     if box.largest is not None and box.largest < 20:  # type: ignore[union-attr]
         return "the table is too short"
@@ -123,9 +124,7 @@ def offsets(notes: Gathered, p: Probed) -> str | None:
             cause="a cache is keyed by the length alone: the second call answers with the first one's positions"
             if same
             else None,
-            recovered=[
-                Recovered(name="first position of the second call", value=0.0 if same else None, expected=shift)
-            ],
+            recovered=[Recovered(name="first position of the second call", value=0.0, expected=shift)] if same else [],
             first=FirstWrong(position=shift),
             like="cache-key",
         )
@@ -138,12 +137,14 @@ def dtype_first(notes: Gathered, p: Probed) -> str | None:
     bound = bound_of(p)
     if bound is None or bound.library.name not in ("torch", "mlx", "jax", "keras"):
         return "the subject takes no bfloat16"
+    if p.loaded.fresh is None:
+        return "the subject cannot be made anew"
     value = fresh(p)
     try:
         low = box_again(p, value, dtype="bfloat16")
         asked(low, np.arange(600.0) if low.largest is None or low.largest >= 599 else np.arange(float(low.largest + 1)))  # type: ignore[union-attr]
     except PosencError as error:
-        return f"bfloat16 is refused: {str(error)[:120]}"
+        return f"bfloat16 is refused: {why(error, 120)}"
     box = box_again(p, value)
     top = min(599, box.largest if box.largest is not None else 599)  # type: ignore[union-attr]
     at = np.arange(float(top + 1))

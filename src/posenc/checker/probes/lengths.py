@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from posenc.checker.boxes import CosSin, Rows, Turning
-from posenc.checker.calling.caller import Misshapen
+from posenc.checker.calling.caller import Misshapen, why
 from posenc.checker.gathering import Gathered
 from posenc.checker.probes.again import asked
 from posenc.checker.probes.registry import Probed, probe
@@ -40,7 +40,7 @@ def check_end(notes: Gathered, box: Turning | CosSin | Rows, served: int | None,
                 Evidence(
                     name="result for one row too many",
                     expected="an error or the right row",
-                    seen=str(error)[:150],
+                    seen=why(error, 150),
                     where=f"position {rows}",
                 )
             ],
@@ -50,7 +50,7 @@ def check_end(notes: Gathered, box: Turning | CosSin | Rows, served: int | None,
             recovered=[Recovered(name="rows of the table", value=rows)],
         )
     except PosencError as error:
-        notes.note(f"position {rows} is refused: {str(error)[:120]}")
+        notes.note(f"position {rows} is refused: {why(error, 120)}")
     if served is not None and rows < served and not isinstance(encoding, Learned):
         notes.found(
             "defect",

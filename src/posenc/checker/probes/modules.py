@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from posenc.checker.boxes import CosSin, Rows, Turning
+from posenc.checker.calling.caller import clipped, raised
 from posenc.checker.gathering import Gathered
 from posenc.checker.probes.again import apart, asked, bound_of, box_again, fresh, is_module
 from posenc.checker.probes.registry import Probed, probe
@@ -46,7 +47,7 @@ def devices(notes: Gathered, p: Probed) -> str | None:
         values = _meta_call(bound, moved, p)
     except Exception as error:
         if "device" not in str(error).lower() and "meta" not in str(error).lower():
-            return f"{type(error).__name__} on the meta device: {str(error)[:100]}"
+            return f"on the meta device it raised {raised(error, 100)}"
         values = None
     if values is None or any(isinstance(v, torch.Tensor) and v.device.type != "meta" for v in values):
         notes.found(
@@ -187,7 +188,11 @@ def state_dict(notes: Gathered, p: Probed) -> str | None:
             "defect",
             ("buffer-state-dict",),
             "a state_dict saved after a long call does not load into a fresh subject",
-            evidence=[Evidence(name="strict load", expected="loads", seen=str(error).strip().split("\n")[-1][:160])],
+            evidence=[
+                Evidence(
+                    name="strict load", expected="loads", seen=clipped(str(error).strip().split("\n")[-1].strip(), 160)
+                )
+            ],
             cause="a table that grows is saved with the weights",
             remedy="Keep derived tables out of the state_dict (persistent=False).",
             like="buffer",

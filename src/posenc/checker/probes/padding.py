@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from posenc.checker.boxes import Rows
-from posenc.checker.calling.caller import Caller, parts
+from posenc.checker.calling.caller import Caller, parts, why
 from posenc.checker.calling.roles import signature_of
 from posenc.checker.gathering import Gathered
 from posenc.checker.probes.again import bound_of
@@ -43,7 +43,7 @@ def left_padding(notes: Gathered, p: Probed) -> str | None:
             ("mask-padding",),
             f"told where rows begin ({told.name}), the subject fails",
             evidence=[Evidence(name="result for rows that begin at 0 and 3", expected="a table for each row",
-                               seen=str(error.seen)[:160], where=f"2 rows of {TOKENS} tokens")],
+                               seen=why(error, 160), where=f"2 rows of {TOKENS} tokens")],
             cause="positions that differ from row to row have one dimension more than the code allows",
             like="padding",
         )  # fmt: skip

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from posenc.checker.boxes import Box
+from posenc.checker.calling.caller import clipped, raised, why
 from posenc.checker.gathering import Gathered
 from posenc.checker.probes import (  # noqa: F401 - each registers
     cached_keys,
@@ -57,15 +58,15 @@ def _order(probe: Probe) -> int:
 
 def _guarded(notes: Gathered, name: str, run: Callable[[], Any]) -> None:
     try:
-        why = run()
+        reason = run()
     except PosencError as error:
-        notes.skipped(name, str(error)[:240])
+        notes.skipped(name, clipped(str(error), 240) if error.remedy else why(error, 240))
     except (KeyboardInterrupt, SystemExit):
         raise
     except Exception as error:  # a hostile subject must not take the report with it
-        notes.skipped(name, f"{type(error).__name__}: {str(error)[:160]}")
+        notes.skipped(name, raised(error, 160))
     else:
-        if isinstance(why, str):
-            notes.skipped(name, why)
+        if isinstance(reason, str):
+            notes.skipped(name, reason)
         else:
             notes.ran(name)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from posenc.checker.boxes import CosSin, Rows, Turning
+from posenc.checker.calling.caller import clipped, why
 from posenc.checker.calling.constructing import constructed
 from posenc.checker.calling.discovering import discover
 from posenc.checker.examining.along import check_along
@@ -39,14 +40,14 @@ def odd_width(notes: Gathered, p: Probed) -> str | None:
         try:
             value = constructed(p.loaded.value, hints)
         except PosencError as error:
-            _refused(notes, str(error), width)
+            _refused(notes, why(error), width)
             return None
     elif not bound.has("dim"):
         return "the width cannot be chosen"
     try:
         box, _, _ = discover(value, hints.replace(call=tuple(bound.roles.values()), library=bound.library.name))
     except PosencError as error:
-        _refused(notes, str(error), width)
+        _refused(notes, why(error), width)
         return None
     table = box.rows(np.arange(5.0))  # type: ignore[union-attr]
     if table.shape[1] != width or not np.isfinite(table).all():
@@ -62,14 +63,16 @@ def odd_width(notes: Gathered, p: Probed) -> str | None:
 
 def _refused(notes: Gathered, said: str, width: int) -> None:
     if any(name in said for name in REFUSALS):
-        notes.note(f"an odd width ({width}) is refused: {said[:120]}")
+        notes.note(f"an odd width ({width}) is refused: {clipped(said, 120)}")
         return
     notes.found(
         "convention",
         ("odd-dimension",),
         f"an odd width ({width}) fails with an error about shapes in place of a clear refusal",
         evidence=[
-            Evidence(name="what was raised", expected="a table, or a refusal that names the width", seen=said[:160])
+            Evidence(
+                name="what was raised", expected="a table, or a refusal that names the width", seen=clipped(said, 160)
+            )
         ],
         cause="ceil(d/2) frequencies are written into floor(d/2) cosine channels",
         like="odd",
@@ -93,7 +96,7 @@ def fractional(notes: Gathered, p: Probed) -> str | None:
     try:
         seen = read(p.box, at)
     except PosencError as error:
-        return f"fractional positions are refused: {str(error)[:100]}"
+        return f"fractional positions are refused: {why(error, 100)}"
     tried = Gathered()
     moved = Waves(
         at, seen.z, whole.theta, whole.error, whole.start, seen.residual, seen.gain, seen.growth, seen.not_turning

@@ -9,7 +9,7 @@ import numpy as np
 
 from posenc.checker.boxes import CosSin, Rows, Turning
 from posenc.checker.calling.bound import Bound
-from posenc.checker.calling.caller import Caller, parts
+from posenc.checker.calling.caller import Caller, parts, why
 from posenc.checker.calling.layouts import as_layout, from_layout
 from posenc.checker.calling.roles import signature_of
 from posenc.checker.gathering import Gathered
@@ -19,21 +19,32 @@ from posenc.checker.recovery.angles import standing
 from posenc.errors import PosencError
 from posenc.records.finding import Evidence, FirstWrong, Recovered
 
+SPLIT = 11
+"""Tokens of a pass that is split."""
+
 
 @probe("prefill and decode", Turning, Rows)
 def splits(notes: Gathered, p: Probed) -> str | None:
     """Every split of 11 tokens into a prefill and single tokens, by the offset the subject takes."""
     bound = bound_of(p)
-    if bound is None or p.box.calls.get("form"):
+    if bound is None or (p.box.free and p.box.calls.get("form")):
         return "positions are given with every call"
     name = next((q.name for q in signature_of(bound.caller.function).parameters if q.role == "offset"), None)
     if name is None:
         return "the subject takes no offset"
-    run = _turned_from(p, bound, name) if "layout" in p.box.calls else _rows_from(p, name)
-    n = 11
-    x = np.random.default_rng(2).normal(size=(1, n, bound.dim))
+    run = _turned_from(p, bound, name) if {"layout", "packed"} & set(p.box.calls) else _rows_from(p, name)
+    x = np.random.default_rng(2).normal(size=(1, SPLIT, bound.dim))
+    for which in range(len(run(x, 0))):
+        if _split_at(notes, p, x, lambda part, offset, which=which: run(part, offset)[which], which):  # type: ignore[misc]
+            break
+    return None
 
-    whole = run(x, 0)
+
+def _split_at(
+    notes: Gathered, p: Probed, x: np.ndarray, run: Callable[[np.ndarray, int], np.ndarray], which: int
+) -> bool:
+    """Say where queries (``which`` 0) or keys (1) of a prefill and single tokens differ from those of one pass."""
+    n, whole, of = x.shape[1], run(x, 0), (", keys" if which else "")
     for cut in (1, 4, 7):
         pieces = [run(x[:, :cut], 0), *(run(x[:, i : i + 1], i) for i in range(cut, n))]
         gap = apart(np.concatenate(pieces), whole)
@@ -45,7 +56,7 @@ def splits(notes: Gathered, p: Probed) -> str | None:
             notes.found(
                 "defect",
                 ("offset-cache",),
-                "a prefill followed by single tokens gives another result than one pass",
+                "a prefill followed by single tokens gives another result than one pass" + of,
                 evidence=[
                     Evidence(
                         name="largest difference", expected=0.0, seen=gap, where=f"prefill of {cut}, then single tokens"
@@ -58,33 +69,36 @@ def splits(notes: Gathered, p: Probed) -> str | None:
                 if stands is None
                 else [Recovered(name="position of the first single token", value=stands, expected=float(cut))],
             )
-            break
-    return None
+            return True
+    return False
 
 
-def _turned_from(p: Probed, bound: Bound, name: str) -> Callable[[np.ndarray, int], np.ndarray]:
-    """What the subject makes of ``(1, tokens, d)`` vectors from an offset on."""
-    layout = p.box.calls["layout"]
+def _turned_from(p: Probed, bound: Bound, name: str) -> Callable[[np.ndarray, int], list[np.ndarray]]:
+    """What the subject makes of ``(1, tokens, d)`` queries from an offset on, and of keys if it takes them."""
     again = Bound(Caller(bound.caller.function, bound.library), {**bound.roles, name: "offset"}, bound.hints, bound.dim)
     inputs = [role for role in ("q", "k", "x") if again.has(role)]
 
-    def run(part: np.ndarray, offset: int) -> np.ndarray:
+    def run(part: np.ndarray, offset: int) -> list[np.ndarray]:
+        if "packed" in p.box.calls:
+            return [each[0] for each in p.box.calls["packed"](part, np.arange(part.shape[1]), again, offset=offset)[:2]]
+        layout = p.box.calls["layout"]
         given = {role: bound.library.array(as_layout(layout, part)) for role in inputs}
         if again.has("length"):
             given["length"] = part.shape[1]
-        return np.asarray(from_layout(layout, parts(again.call(**given, offset=offset))[0], part.shape)[0])
+        made = parts(again.call(**given, offset=offset))[: len(inputs)]
+        return [np.asarray(from_layout(layout, each, part.shape)[0]) for each in made]
 
     return run
 
 
-def _rows_from(p: Probed, name: str) -> Callable[[np.ndarray, int], np.ndarray]:
+def _rows_from(p: Probed, name: str) -> Callable[[np.ndarray, int], list[np.ndarray]]:
     """The rows that the subject makes for as many tokens as there are vectors, from an offset on."""
 
-    def run(part: np.ndarray, offset: int) -> np.ndarray:
+    def run(part: np.ndarray, offset: int) -> list[np.ndarray]:
         def wrap(function: Callable[..., Any]) -> Callable[..., Any]:
             return lambda *args, **named: function(*args, **{**named, name: offset})
 
-        return asked(box_again(p, p.value, wrap=wrap), np.arange(float(part.shape[1])))
+        return [asked(box_again(p, p.value, wrap=wrap), np.arange(float(part.shape[1])))]
 
     return run
 
@@ -115,7 +129,7 @@ def single_rows(notes: Gathered, p: Probed) -> str | None:
         try:
             single.append(np.concatenate(p.box.cos_sin(np.array([one])), axis=1)[0])
         except PosencError as error:
-            return f"a single position is refused: {str(error)[:100]}"
+            return f"a single position is refused: {why(error, 100)}"
     gap = apart(np.stack(single), whole)
     if gap <= 8 * p.box.rounding + 1e-5:
         return None

@@ -62,9 +62,10 @@ def blocks(box: Turning, turn: Any = None, positions: tuple[int, ...] = FIRST_PO
     Args:
         box: the box.
         turn: its ``turn_key`` to look at keys; ``turn`` otherwise.
-        positions: where; ascending.
+        positions: where, as far as the box goes; ascending.
     """
     turn = turn or box.turn
+    positions = tuple(p for p in positions if box.largest is None or p <= box.largest)
     d, at = box.head_dim, np.array(positions, dtype=np.float64)
     basis = np.repeat(np.eye(d)[:, None], len(at), axis=1)
     images = turn(basis, at)  # (basis vector, position, channel)

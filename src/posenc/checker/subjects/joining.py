@@ -12,13 +12,15 @@ from typing import Any
 import numpy as np
 
 from posenc.checker.boxes import Attention, Box, Buckets, CosSin, Rows, Turning, Vector
-from posenc.checker.calling.caller import why
+from posenc.checker.calling.caller import WrongAxis, why
 from posenc.checker.calling.constructing import constructed, quiet
 from posenc.checker.calling.discovering import discover
+from posenc.checker.calling.grids import axes_of
 from posenc.checker.calling.hints import Hints
 from posenc.checker.calling.roles import bindings, signature_of
 from posenc.checker.subjects.loading import Subject, from_object
 from posenc.errors import PosencError, SubjectError
+from posenc.spec import Sinusoidal
 
 FORMS = {"cos": ("cos, sin", "sin, cos"), "complex": ("complex",), "angles": ("angles",)}
 """Role of an argument of the applying function, and the forms of a result that can be handed to it."""
@@ -57,6 +59,11 @@ def chosen(loaded: Subject, hints: Hints) -> tuple[Subject, Hints, Subject | Non
             subject.part = f"what {name} makes; what turns queries and keys with it was not examined"
         subject.assumed.append(f"examined {name} alone{seen}; name another of {', '.join(rest)} as {loaded.name}:NAME")
         return subject, hints, None
+    for name in applying if hints.encoding is not None else ():
+        if _turns(pieces[name], hints):
+            subject = _named(loaded, name)
+            subject.assumed.append(f"examined {name} with the wanted cosines and sines: no other piece makes them")
+            return subject, hints, None
     raise SubjectError(
         "a file with several functions and classes has one that can be called, or two that belong together",
         "; ".join(f"{name}: {failures.get(name, 'it applies what none of the others makes')}" for name in pieces),
@@ -77,7 +84,7 @@ def _applies(value: Any, hints: Hints) -> tuple[str, ...]:
     for roles in bindings(signature_of(value), hints.call):
         found = set(roles.values())
         for role, forms in FORMS.items():
-            if role in found and found & {"x", "q"}:
+            if role in found and found & {"x", "q", "qkv"}:
                 return forms
     return ()
 
@@ -105,6 +112,8 @@ def _turns(value: Any, hints: Hints) -> bool:
     """Whether a function turns vectors when it is given these waves."""
     try:
         return isinstance(discover(value, hints)[0], Turning)
+    except WrongAxis:
+        return True  # along another dimension, which is a finding
     except PosencError:
         return False
 
@@ -121,7 +130,10 @@ def _alone(name: str, value: Any, hints: Hints, failures: dict[str, str]) -> Box
         else:
             return box
     except PosencError as error:
-        failures[name] = why(error)[:160]
+        failures[name] = why(error, 160)
+        return None
+    if isinstance(hints.encoding, Sinusoidal) and axes_of(hints.encoding) > 1 and "grid" not in box.calls:
+        failures[name] = "it makes no table for a grid"
         return None
     if np.array_equal(first, second):
         failures[name] = "positions 0 and 3 give the same"

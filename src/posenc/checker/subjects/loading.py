@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from posenc.checker.calling.caller import raised
 from posenc.checker.subjects.arrays import is_array_file, load_arrays
 from posenc.errors import PosencError, SubjectError
 
@@ -30,6 +31,7 @@ class Subject:
         value: the object, or the arrays by name.
         fresh: makes a new one without history, where that can be done.
         source: where it came from.
+        kept: an object as it was made, where making another takes long; copies of it are new objects too.
         part: which part of a file was chosen, in words, where the rest could not be examined.
     """
 
@@ -40,6 +42,7 @@ class Subject:
     source: str | None = None
     assumed: list[str] = field(default_factory=list)
     part: str | None = None
+    kept: Any = None
 
 
 def is_reference(text: str) -> bool:
@@ -225,8 +228,14 @@ def _imported(module: str) -> types.ModuleType:
     except SystemExit as error:
         raise SubjectError(
             f"{module} can be imported",
-            f"it ends the program (exit {error.code})",
+            f"code that ends the program (exit {error.code})",
             "Put what runs it as a program, such as reading arguments, under if __name__ == '__main__'.",
         ) from None
+    except ModuleNotFoundError as error:
+        raise SubjectError(
+            f"{module} can be imported",
+            raised(error, 160),
+            f"Install {error.name or 'it'} where posenc runs, or put what is examined in a file without it.",
+        ) from None
     except BaseException as error:
-        raise SubjectError(f"{module} can be imported", f"{type(error).__name__}: {str(error).strip()[:160]}") from None
+        raise SubjectError(f"{module} can be imported", raised(error, 160)) from None
