@@ -68,7 +68,7 @@ EXTRA: dict[str, dict[str, Any]] = {
     "minicpm3": LATENT,
     "molmo2_adapter": {"vision_feature_layer": [3, 1]},
     "dots3_note_text": {**LATENT, "head_dim": 32},
-    "dots3_note_vision_encoder": {"adapter_in_dim": 96},
+    "dots3_note_vision_encoder": {"adapter_in_dim": 96, "per_layer_config": {}},
     "dots1": {"n_shared_experts": 1, "first_k_dense_replace": 4},
     "esm": {"vocab_size": 97, "position_embedding_type": "rotary", "mask_token_id": 5},
     "gemma3n_text": {"num_kv_shared_layers": 0, "num_hidden_layers": 5, "intermediate_size": 48},
@@ -196,15 +196,14 @@ def _sizes(defaults: dict[str, Any], whole: bool = True, names: str = "") -> dic
 
 
 def _by_layer(defaults: dict[str, Any], sizes: dict[str, Any]) -> dict[str, Any]:
-    """Settings of single layers, for fewer layers: lists are thinned out evenly, those by number are left away."""
+    """Lists with an entry for each layer, thinned out evenly for fewer layers."""
     count = next((key for key in LAYER_COUNTS if key in sizes), None)
     if count is None:
         return {}
     before, after = defaults[count], sizes[count]
     chosen = [round(i * (before - 1) / max(after - 1, 1)) for i in range(after)]
     lists = {k: v for k, v in defaults.items() if isinstance(v, list) and len(v) == before and k not in BY_LAYER}
-    numbered: dict[str, Any] = {k: {} for k in BY_LAYER if isinstance(defaults.get(k), dict)}
-    return {**{k: [v[i] for i in chosen] for k, v in lists.items()}, **numbered}
+    return {k: [v[i] for i in chosen] for k, v in lists.items()}
 
 
 def library() -> Any:
