@@ -67,7 +67,6 @@ EXTRA: dict[str, dict[str, Any]] = {
     "fun_asr_nano": {"adaptor_config": {"hidden_size": 96, "intermediate_size": 24, "num_hidden_layers": 2}},
     "minicpm3": LATENT,
     "molmo2_adapter": {"vision_feature_layer": [3, 1]},
-    "dots3_note_text": {**LATENT, "head_dim": 32},
     "dots3_note_vision_encoder": {"adapter_in_dim": 96, "per_layer_config": {}},
     "dots1": {"n_shared_experts": 1, "first_k_dense_replace": 4},
     "esm": {"vocab_size": 97, "position_embedding_type": "rotary", "mask_token_id": 5},
@@ -118,6 +117,7 @@ def tiny_configs(model_type: str) -> Iterator[Any]:
     seen = []
     for sizes in (
         {**_sizes(defaults), **extra},
+        {**_sizes(defaults, lists=True), **extra},
         {**_alike(_sizes(defaults)), **extra},
         {**_alike(_sizes(defaults, whole=False)), **extra},
         {**_sizes(defaults, whole=False, names=LAYERS), **extra},
@@ -161,20 +161,21 @@ def _refused(model_type: str, error: Exception) -> SubjectError:
     )
 
 
-def _sizes(defaults: dict[str, Any], whole: bool = True, names: str = "") -> dict[str, Any]:
+def _sizes(defaults: dict[str, Any], whole: bool = True, names: str = "", lists: bool = False) -> dict[str, Any]:
     """Tiny values for the settings that have one, in the configs inside too.
 
     Args:
         defaults: a config as a dict.
         whole: keep the other settings of the configs inside; otherwise these take the defaults of their own types.
         names: only settings that match this pattern.
+        lists: thin out lists with an entry for each layer.
     """
     sizes: dict[str, Any] = {}
     for key, value in defaults.items():
         if isinstance(value, dict) and "model_type" in value:
             inner = {k: v for k, v in value.items() if not k.startswith("_") and k not in BY_LAYER}
             kept = inner if whole else {"model_type": value["model_type"]}
-            sizes[key] = {**kept, **_sizes(value, whole, names), **EXTRA.get(str(value["model_type"]), {})}
+            sizes[key] = {**kept, **_sizes(value, whole, names, lists), **EXTRA.get(str(value["model_type"]), {})}
         if isinstance(value, dict) and "mrope_section" in value and not names:
             sizes[key] = {**value, "mrope_section": [4, 4, 4]}  # the 12 pairs of a head of 24
         if isinstance(value, bool) or not isinstance(value, int | type(None)):
@@ -185,7 +186,8 @@ def _sizes(defaults: dict[str, Any], whole: bool = True, names: str = "") -> dic
                 taken = False  # some types have their padding written into their code
             if taken and re.search(pattern, key) and re.search(names, key):
                 sizes[key] = size
-    sizes |= _by_layer(defaults, {**sizes, **EXTRA.get(str(defaults.get("model_type")), {})})
+    if lists:
+        sizes |= _by_layer(defaults, {**sizes, **EXTRA.get(str(defaults.get("model_type")), {})})
     if LATENT.keys() <= defaults.keys() and not names:
         sizes |= LATENT
     elif not names:
