@@ -39,7 +39,7 @@ def test_a_right_rotation_is_acquitted_in_every_layout_that_is_told(layout):
 
 @pytest.mark.parametrize(
     ("told", "axis"),
-    [(told, axis) for told in ("bhtd", "bthd", "tbhd", "btd", "tbd") for axis in set(told) - {"t", "d"}],
+    [(told, axis) for told in ("bhtd", "bthd", "tbhd", "btd", "tbd") for axis in sorted(set(told) - {"t", "d"})],
 )
 def test_positions_along_another_dimension_are_a_defect_where_the_layout_is_told(told, axis):
     report = check(rope(told.index(axis)), LINE, layout=told, library="numpy", probes=False)
@@ -251,3 +251,26 @@ def test_a_grid_that_is_only_made_square():
     assert "a square grid" in " ".join(report.assumed)
     (found,) = check(lambda embed_dim, grid_size: square(embed_dim, grid_size, True), line, library="numpy").findings
     assert (found.verdict, found.kinds[0]) == ("convention", "axis-order")
+
+
+def test_of_several_pieces_the_one_whose_documentation_errs_is_examined(tmp_path):
+    file = tmp_path / "pieces.py"
+    file.write_text(
+        "import numpy as np\n\n"
+        "class Waves:\n"
+        "    def __call__(self, positions):\n"
+        "        angle = np.outer(positions, 1e4 ** (-np.arange(0, 26, 2) / 26))\n"
+        "        return np.cos(angle), np.sin(angle)\n\n"
+        "class Turns:\n"
+        '    """query and key: [sq, b, np, hn]"""\n\n'
+        "    def __call__(self, query, key):\n"
+        "        c, s = Waves()(np.arange(query.shape[-2]))\n"
+        "        def turn(x):\n"
+        "            a, b = np.split(x, 2, axis=-1)\n"
+        "            return np.concatenate([a * c - b * s, b * c + a * s], axis=-1)\n"
+        "        return turn(query), turn(key)\n"
+    )
+    report = check(str(file), LINE, probes=False)
+    assert "examined Turns" in " ".join(report.assumed)
+    assert report.part is None
+    assert report.at_least("defect")[0].kinds == ("axis-order",)

@@ -121,7 +121,11 @@ def _turns(value: Any, hints: Hints) -> bool:
 def _alone(name: str, value: Any, hints: Hints, failures: dict[str, str]) -> Box | None:
     """The box of a piece that can be called and answers by position; why not is noted."""
     try:
-        box, _, _ = discover(_object(value, hints), hints)
+        made = _object(value, hints)
+        try:
+            box, _, _ = discover(made, hints)
+        except WrongAxis as wrong:  # along another dimension than was told or documented, which is a finding
+            box, _, _ = discover(made, hints.replace(layout=wrong.exchanged))
         at = np.array([0.0, 3.0])
         if isinstance(box, Turning):
             first, second = box.turn(np.ones((1, 2, box.head_dim)), at)[0]
